@@ -1,0 +1,506 @@
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// The ledger obeys these rules:
+//
+//   - A retry is paid for by every budget or by none. Budgets are charged in the
+//     order of their names; when one refuses, those charged before get their
+//     token back. A crash in between loses a token and never mints one.
+//   - A token is refunded at most once, and only for a retry that never started.
+//   - The store is not touched before something has to be decided or written:
+//     not at all before the first attempt, unless parameters, a run budget or a
+//     breaker were asked for.
+//   - A store that fails never stops a first attempt and never turns a success
+//     into a failure. What it does to retries is the policy, and a policy that
+//     has acted stays in force for that budget until the invocation ends.
+//   - A breaker whose store fails counts as closed.
+
+// The policies for a store that fails.
+const (
+	PolicyClosed   = "closed"   // no retries
+	PolicyLocal    = "local"    // a private bucket in memory
+	PolicyOpen     = "open"     // retries are free
+	PolicyFallback = "fallback" // the same name in the fallback store, at most 3 tokens
+)
+
+// fallbackTokens is the most a fallback account holds; inUseTokens is what a
+// private bucket holds when a store that worked failed in use.
+const (
+	fallbackTokens = 3
+	inUseTokens    = 1
+)
+
+// Member is one budget that an invocation is subject to.
+type Member struct {
+	Name     string
+	Named    bool   // by a flag, the environment, a config file, or as such by a parent
+	Params   Params // what its record is made with, usually Defaults
+	Explicit Change // parameters that the user gave, written before the first attempt
+}
+
+// RunBudget limits the retries of a whole run.
+type RunBudget struct {
+	ID       string // the run's id
+	Capacity int    // retries for the run, counted by whoever comes first
+}
+
+// Ledger is what one invocation has to do with budgets. Fill in the exported
+// fields, then call the methods from one goroutine. The zero value has no
+// budgets and grants everything.
+type Ledger struct {
+	Store      Store
+	StoreNamed bool  // the user chose the store (not: the directory); its failure closes
+	Fallback   Store // for a store on the network; nil: none
+	Members    []Member
+	Run        *RunBudget
+	OnError    string           // PolicyClosed, PolicyLocal, PolicyOpen; empty: by origin
+	Rule       *BreakerRule     // nil: no breaker
+	Now        func() time.Time // nil: time.Now; its monotonic reading is used
+	Dice       func() float64   // nil: math/rand
+	purses     []*purse         // in the order of their labels
+	guard      *purse           // the one whose record keeps the breaker
+	nonce      uint64           // names this invocation to the breaker
+	permit     Permit           // the last answer of the breaker
+	permitted  bool             // permit is an answer that was given
+	leased     bool             // the lease was taken for a retry that has not started
+	breaker    BreakerView      // as last seen
+	pending    []*purse         // charged for a retry that may still not start
+	warnings   []string         // in the order of their appearance
+	begun      time.Time        // when the ledger was first used
+	settled    bool             // Settle was called
+}
+
+// purse is one budget during one invocation.
+type purse struct {
+	account                   Account
+	label                     string
+	named                     bool
+	change                    Change
+	policy                    string  // "" until one acts
+	detail                    string  // why it acts
+	memory                    *Record // policy local
+	balance                   Balance
+	known                     bool
+	granted, denied, refunded int
+}
+
+// Admit is called before the first attempt. It writes explicit parameters, makes
+// the run budget, and asks the breaker, where it may take the lease of a probe.
+// The answer is a refusal only when the breaker refuses.
+func (l *Ledger) Admit(ctx context.Context) Decision {
+	l.begin()
+	for _, p := range l.purses {
+		if p.account.Space != Runs && p.change.Empty() {
+			continue
+		}
+		a, err := l.Store.Configure(ctx, p.account, p.change)
+		if err != nil {
+			l.warn(ctx, p, "write parameters", err)
+			continue
+		}
+		l.note(p, a)
+	}
+	d := l.Recheck(ctx)
+	l.leased = false // the lease is for the first attempt, not for a retry
+	return d
+}
+
+// Withdraw decides about a retry: the breaker is asked, then every budget is
+// charged one token. A refusal leaves every balance as it was.
+func (l *Ledger) Withdraw(ctx context.Context) Decision {
+	l.begin()
+	l.pending, l.leased = nil, false
+	if d := l.Recheck(ctx); !d.Granted {
+		return d
+	}
+	for _, p := range l.purses {
+		refusal := l.charge(ctx, p)
+		if refusal == NotRefused {
+			l.pending = append(l.pending, p)
+			continue
+		}
+		d := p.decision()
+		d.Refusal = refusal
+		l.Refund(ctx)
+		return d
+	}
+	return l.grant()
+}
+
+// Recheck asks only whether the breaker lets the retry run that was paid for
+// before the wait. A refusal does not refund it: call Refund.
+func (l *Ledger) Recheck(ctx context.Context) Decision {
+	l.begin()
+	if l.guard == nil || l.guard.policy != "" {
+		return Decision{Granted: true}
+	}
+	a, err := l.Store.Ask(ctx, l.guard.account, *l.Rule, l.nonce)
+	if err != nil {
+		l.warn(ctx, l.guard, "ask breaker", err)
+		return Decision{Granted: true}
+	}
+	l.note(l.guard, a)
+	l.breaker = a.Breaker
+	if !a.Permit.Granted {
+		d := l.guard.decision()
+		d.Refusal, d.Next = BreakerOpen, a.Permit.Retry
+		return d
+	}
+	l.permit, l.permitted = a.Permit, true
+	l.leased = l.leased || a.Permit.Leased
+	return Decision{Granted: true}
+}
+
+// Refund gives back what the last granted Withdraw took, because its retry never
+// started. Further calls do nothing until the next Withdraw.
+func (l *Ledger) Refund(ctx context.Context) {
+	for _, p := range l.pending {
+		l.refund(ctx, p)
+	}
+	l.pending = nil
+	if l.leased {
+		l.release(ctx)
+	}
+}
+
+// Settle is called once, when it is known how the invocation ended; further
+// calls do nothing. It deposits the bonus and tells the breaker.
+func (l *Ledger) Settle(ctx context.Context, how Settlement) {
+	l.begin()
+	if l.settled {
+		return
+	}
+	l.settled = true
+	for _, p := range l.purses {
+		l.settle(ctx, p, how)
+	}
+}
+
+// Statuses returns every budget as the invocation last saw it, by name.
+func (l *Ledger) Statuses() []Status {
+	l.begin()
+	all := make([]Status, 0, len(l.purses))
+	for _, p := range l.purses {
+		all = append(all, Status{
+			Name: p.label, Store: l.kind(p), Policy: p.policy, Known: p.known,
+			Granted: p.granted, Denied: p.denied, Refunded: p.refunded,
+			Tokens: p.balance.Tokens.Tokens(), Cap: float64(p.balance.Params.Capacity), Next: p.balance.Next,
+		})
+	}
+	return all
+}
+
+// Breaker returns the breaker as last seen, nil when none was asked for or there
+// is no budget to keep it.
+func (l *Ledger) Breaker() *BreakerStatus {
+	l.begin()
+	if l.guard == nil {
+		return nil
+	}
+	return &BreakerStatus{
+		Budget: l.guard.label, State: l.breaker.State.String(),
+		Failures: l.breaker.Failures, Retry: l.breaker.Retry,
+	}
+}
+
+// Warnings returns what went wrong so far, each thing once.
+func (l *Ledger) Warnings() []string { return slices.Clone(l.warnings) }
+
+// begin turns the exported fields into purses, the first time.
+func (l *Ledger) begin() {
+	if !l.begun.IsZero() {
+		return
+	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
+	if l.Dice == nil {
+		l.Dice = rand.Float64
+	}
+	if l.Store == nil {
+		l.Store = Unusable(KindFile, errors.New("no store"))
+	}
+	l.begun, l.nonce = l.Now(), 1+rand.Uint64N(1<<63)
+	for _, m := range l.Members {
+		l.join(m)
+	}
+	if l.Rule != nil && len(l.purses) > 0 {
+		l.guard = l.purses[max(0, slices.IndexFunc(l.purses, func(p *purse) bool { return p.named }))]
+	}
+	if l.Run != nil {
+		p := &purse{label: "run:" + l.Run.ID, named: true}
+		p.account = Account{Space: Runs, Name: l.Run.ID, Params: Params{Capacity: l.Run.Capacity}}
+		l.purses = append(l.purses, p)
+	}
+	for _, p := range l.purses {
+		p.assume()
+	}
+	slices.SortFunc(l.purses, func(a, b *purse) int { return cmp.Compare(a.label, b.label) })
+}
+
+// join adds a member; one that is there already is only made more explicit.
+func (l *Ledger) join(m Member) {
+	for _, p := range l.purses {
+		if p.label == m.Name {
+			p.named = p.named || m.Named
+			return
+		}
+	}
+	params := m.Explicit.Apply(m.Params)
+	p := &purse{label: m.Name, named: m.Named, change: m.Explicit}
+	p.account = Account{Space: Named, Name: m.Name, Params: params}
+	l.purses = append(l.purses, p)
+}
+
+// charge takes one token from one budget.
+func (l *Ledger) charge(ctx context.Context, p *purse) Refusal {
+	if p.policy == "" {
+		a, err := l.Store.Withdraw(ctx, p.account, rand.Uint64())
+		if err == nil {
+			l.note(p, a)
+			return p.count(a.Granted)
+		}
+		if ctx.Err() != nil {
+			p.detail = "interrupted"
+			return Unavailable
+		}
+		l.fail(ctx, p, err)
+	}
+	switch p.policy {
+	case PolicyOpen:
+		return p.count(true)
+	case PolicyLocal:
+		p.memory.Advance(l.stamp())
+		granted := p.memory.Withdraw()
+		p.balance = p.memory.Balance()
+		return p.count(granted)
+	case PolicyFallback:
+		a, err := l.Fallback.Withdraw(ctx, p.fallback(), rand.Uint64())
+		if err == nil {
+			l.note(p, a)
+			return p.count(a.Granted)
+		}
+		p.policy, p.detail = PolicyClosed, p.detail+"; fallback: "+err.Error()
+	}
+	p.denied++
+	return Unavailable
+}
+
+// fail puts the policy into force that fits a failed store.
+func (l *Ledger) fail(ctx context.Context, p *purse, err error) {
+	p.detail = err.Error()
+	switch {
+	case l.OnError != "":
+		p.policy = l.OnError
+	case l.Fallback != nil:
+		p.policy = PolicyFallback
+	case p.named || l.StoreNamed:
+		p.policy = PolicyClosed
+	default:
+		p.policy = PolicyLocal
+	}
+	if p.policy == PolicyLocal {
+		params := p.account.Params
+		if !errors.Is(err, ErrUnusable) {
+			params.Capacity = min(params.Capacity, inUseTokens)
+		}
+		m := NewRecord(params, l.stamp())
+		p.memory, p.balance, p.known = &m, m.Balance(), true
+	}
+	l.warn(ctx, p, "withdraw", err)
+}
+
+func (l *Ledger) refund(ctx context.Context, p *purse) {
+	switch p.policy {
+	case PolicyLocal:
+		p.memory.Refund()
+		p.balance = p.memory.Balance()
+	case PolicyFallback:
+		a, err := l.Fallback.Refund(ctx, p.fallback(), rand.Uint64())
+		if err != nil {
+			return
+		}
+		l.note(p, a)
+	case "":
+		a, err := l.Store.Refund(ctx, p.account, rand.Uint64())
+		if err != nil {
+			return
+		}
+		l.note(p, a)
+	}
+	p.refunded++
+}
+
+// release gives the breaker's lease back.
+func (l *Ledger) release(ctx context.Context) {
+	l.leased = false
+	s := Settling{Breaker: true, Release: true, Rule: *l.Rule, Result: l.result(false)}
+	if a, err := l.Store.Settle(ctx, l.guard.account, s, rand.Uint64()); err == nil {
+		l.note(l.guard, a)
+		l.breaker = a.Breaker
+	}
+}
+
+func (l *Ledger) settle(ctx context.Context, p *purse, how Settlement) {
+	s := Settling{Bonus: how == Succeeded && p.account.Params.Bonus > 0}
+	if p == l.guard && l.permitted && p.policy == "" {
+		s.Breaker, s.Release = true, how == Ignored
+		s.Rule, s.Result = *l.Rule, l.result(how == Failed)
+	}
+	switch {
+	case p.policy == PolicyFallback && s.Bonus:
+		if a, err := l.Fallback.Settle(ctx, p.fallback(), s, rand.Uint64()); err == nil {
+			l.note(p, a)
+		}
+	case p.policy != "":
+	case s.Bonus || s.Breaker:
+		a, err := l.Store.Settle(ctx, p.account, s, rand.Uint64())
+		if err != nil {
+			l.lost(ctx, p, s, err)
+			return
+		}
+		l.note(p, a)
+		if p == l.guard {
+			l.breaker = a.Breaker
+		}
+	case !p.known && l.Store.Kind() == KindFile:
+		l.look(ctx, p)
+	}
+}
+
+// lost reports a settling that did not happen; a bonus that came at a busy
+// moment is dropped without a word.
+func (l *Ledger) lost(ctx context.Context, p *purse, s Settling, err error) {
+	switch {
+	case s.Breaker && !s.Release:
+		l.warn(ctx, p, "tell breaker", err)
+	case errors.Is(err, ErrUnusable):
+		l.warn(ctx, p, "deposit bonus", err)
+	}
+}
+
+// look reads a balance for the outcome alone.
+func (l *Ledger) look(ctx context.Context, p *purse) {
+	r, found, err := l.Store.Peek(ctx, p.account)
+	switch {
+	case err != nil:
+		l.warn(ctx, p, "read", err)
+	case found:
+		p.balance, p.known = r.Balance(), true
+	default:
+		p.assume()
+		p.known = true
+	}
+}
+
+func (l *Ledger) result(failed bool) Result {
+	return Result{Failed: failed, Generation: l.permit.Generation, Nonce: l.nonce, Dice: l.Dice()}
+}
+
+// grant is the answer when everybody paid: it shows the emptiest budget.
+func (l *Ledger) grant() Decision {
+	d := Decision{Granted: true}
+	for _, p := range l.purses {
+		if p.policy == PolicyOpen {
+			continue
+		}
+		if q := p.decision(); d.Budget == "" || q.Tokens < d.Tokens {
+			d = q
+		}
+	}
+	for _, p := range l.purses {
+		if d.Policy == "" && p.policy != "" {
+			d.Policy, d.Detail = p.policy, p.detail
+		}
+	}
+	d.Granted = true
+	return d
+}
+
+// note remembers what a store said.
+func (l *Ledger) note(p *purse, a Answer) {
+	p.balance, p.known = a.Balance, true
+	if a.Damaged != "" {
+		l.add(fmt.Sprintf("budget %q: record was damaged; restarted at 0 tokens, %s", p.label, a.Damaged))
+	}
+}
+
+func (l *Ledger) warn(ctx context.Context, p *purse, verb string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	text := fmt.Sprintf("budget %q: %s: %v", p.label, verb, err)
+	switch p.policy {
+	case PolicyClosed:
+		text += "; no retries"
+	case PolicyLocal:
+		text += "; counting in memory"
+	case PolicyOpen:
+		text += "; retries are not counted"
+	case PolicyFallback:
+		text += "; using a local record"
+	}
+	l.add(text)
+}
+
+func (l *Ledger) add(text string) {
+	if !slices.Contains(l.warnings, text) {
+		l.warnings = append(l.warnings, text)
+	}
+}
+
+func (l *Ledger) kind(p *purse) string {
+	switch p.policy {
+	case PolicyLocal:
+		return KindMemory
+	case PolicyFallback:
+		return l.Fallback.Kind()
+	}
+	return l.Store.Kind()
+}
+
+// stamp is the clock of buckets in memory.
+func (l *Ledger) stamp() Stamp {
+	return Stamp{Domain: 1, Boot: 1 + int64(l.Now().Sub(l.begun)), Wall: 1}
+}
+
+// assume takes the account for untouched, as a missing record is.
+func (p *purse) assume() {
+	r := NewRecord(p.account.Params, Stamp{})
+	p.balance = r.Balance()
+}
+
+// fallback is the account that stands in for the shared one.
+func (p *purse) fallback() Account {
+	a := p.account
+	if a.Space == Named {
+		a.Space = Fallbacks
+	}
+	a.Params.Capacity = min(a.Params.Capacity, fallbackTokens)
+	return a
+}
+
+func (p *purse) count(granted bool) Refusal {
+	if granted {
+		p.granted++
+		return NotRefused
+	}
+	p.denied++
+	return Denied
+}
+
+func (p *purse) decision() Decision {
+	return Decision{
+		Budget: p.label, Tokens: p.balance.Tokens.Tokens(), Cap: float64(p.balance.Params.Capacity),
+		Next: p.balance.Next, Policy: p.policy, Detail: p.detail,
+	}
+}
