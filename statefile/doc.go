@@ -1,0 +1,23 @@
+// Package statefile keeps bytes on disk for many short-lived processes: small
+// records that are changed under a lock, a journal of lines, the directory that
+// holds them, and the clocks that make stored times comparable.
+//
+// It knows nothing of what the bytes mean.
+//
+// # Records
+//
+// A [File] is a file of fixed size with two slots, each with a sequence number
+// and a checksum. A change takes an exclusive flock on the file itself, reads
+// the newer valid slot and overwrites the other one with a single write, so that
+// a process that dies at any moment leaves the state before the change or the
+// one after it. Files are never renamed and, but for [Dir.Sweep], never
+// unlinked; lock and data cannot part. Nothing is synced: after a power failure
+// the checksums tell what survived.
+//
+// # What is refused
+//
+// A directory that others may write, or that belongs to somebody who does not
+// share it. A path that is a symbolic link, a device, a FIFO, a directory, has
+// a second hard link, or belongs to somebody else. A remote or FUSE filesystem,
+// where locks may not exclude, unless [Dir.AllowRemote] is set.
+package statefile
