@@ -27,6 +27,7 @@ const (
 	breakerAge     = 10 * time.Minute
 	breakerLongest = 5 * time.Minute
 	breakerSpread  = 0.2
+	longestLease   = 24 * time.Hour
 	// breakerFresh is how old the oldest of ten successes may be for one more to
 	// be left out; it bounds by how much a success may seem older than it is.
 	breakerFresh = time.Minute
@@ -44,7 +45,7 @@ const (
 type BreakerRule struct {
 	Threshold int           // failures in a row, and the least outcomes for a ratio; at least 1
 	Cooldown  time.Duration // how long it opens the first time
-	Lease     time.Duration // how long a probe may take: attempt timeout + 5 s, or DefaultLease
+	Lease     time.Duration // how long a probe may take, at most a day: attempt timeout + 5 s, or DefaultLease
 }
 
 // BreakerState is where a breaker stands.
@@ -113,13 +114,13 @@ func (b *Breaker) Ask(now int64, rule BreakerRule, nonce uint64) Permit {
 			return Permit{Retry: time.Duration(b.LeaseEnd - now)}
 		}
 		if mine {
-			b.LeaseEnd = now + int64(rule.Lease)
+			b.LeaseEnd = now + rule.lease()
 			return Permit{Granted: true, Generation: b.Generation}
 		}
 	}
 	b.State = BreakerHalfOpen
 	b.Generation++
-	b.Holder, b.LeaseEnd = nonce, now+int64(rule.Lease)
+	b.Holder, b.LeaseEnd = nonce, now+rule.lease()
 	return Permit{Granted: true, Generation: b.Generation, Leased: true}
 }
 
@@ -249,4 +250,9 @@ func (b *Breaker) unstick(now int64, rule BreakerRule) {
 	if b.State == BreakerIsOpen && b.Until-now > longest {
 		b.Until = now + longest
 	}
+	if b.State == BreakerHalfOpen && b.LeaseEnd-now > int64(longestLease) {
+		b.LeaseEnd = now
+	}
 }
+
+func (r BreakerRule) lease() int64 { return int64(min(r.Lease, longestLease)) }
