@@ -1,0 +1,13 @@
+package proc
+
+// InputQueue is the request that asks a pipe for its fill.
+const InputQueue = inputQueue
+
+// ForgetPidfd makes p signal its group by number, as on a system without group
+// signals by pidfd.
+func (p *Process) ForgetPidfd() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	closePidfd(p.pidfd)
+	p.pidfd = -1
+}

@@ -1,0 +1,93 @@
+package proc
+
+// What is left of a New group after its leader. A group is left alone unless
+// the caller asks: a background process of a successful command was meant. A
+// failed attempt's group is ended in two steps, so that the wait before the
+// next attempt is its grace: EndGroup at once, KillGroup before the next start.
+
+import (
+	"syscall"
+	"time"
+)
+
+// settleLimit bounds how long KillGroup waits for killed processes to be gone.
+const settleLimit = 250 * time.Millisecond
+
+// GroupAlive reports whether a New group has members that live: the child
+// itself, or others after its end. It is false for a Shared one after the
+// child's end.
+func (p *Process) GroupAlive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.groupAlive()
+}
+
+// EndGroup asks what the child left in its New group to end: SIGTERM, unless
+// Terminate sent it already, and SIGCONT. In Shared mode it does nothing.
+func (p *Process) EndGroup() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.group != New || !p.groupAlive() {
+		return nil
+	}
+	if p.terminated {
+		return p.signal(syscall.SIGCONT)
+	}
+	return p.terminate()
+}
+
+// KillGroup kills what is left of a New group and waits until it is gone, for a
+// quarter of a second at most. It reports whether it is. In Shared mode it does
+// nothing and reports true.
+func (p *Process) KillGroup() bool {
+	if p.group != New {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.groupAlive() {
+		return true
+	}
+	if p.signal(syscall.SIGKILL) != nil {
+		return false
+	}
+	deadline := time.Now().Add(settleLimit)
+	for p.groupAlive() {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		awaitMember(p.pid, left)
+	}
+	return true
+}
+
+func (p *Process) groupAlive() bool {
+	switch {
+	case p.gone:
+		return false
+	case !p.reaped:
+		return true
+	case !p.probe():
+		p.gone = true
+		return false
+	}
+	return len(living(p.pid)) > 0
+}
+
+// probe reports whether the group still has a member, zombies included.
+func (p *Process) probe() bool {
+	err := p.signalStragglers(0)
+	return err == nil || err == syscall.EPERM
+}
+
+// signalStragglers signals the group of a reaped child; see signal.go.
+func (p *Process) signalStragglers(sig syscall.Signal) error {
+	if err := signalGroupByPidfd(p.pidfd, sig); err != errNoPidfd {
+		return err
+	}
+	if syscall.Kill(p.pid, 0) != syscall.ESRCH {
+		return syscall.ESRCH
+	}
+	return syscall.Kill(-p.pid, sig)
+}

@@ -1,0 +1,53 @@
+//go:build darwin || freebsd
+
+package proc
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inputQueue is FIONREAD of sys/filio.h.
+const inputQueue = 0x4004667f
+
+// errNoPidfd says that the system cannot signal a group through a pidfd.
+var errNoPidfd = errors.New("no group signals by pidfd")
+
+// systemAttr gives a New group its own number. There is no way here to make the
+// child die with us.
+func systemAttr(group Group, _ *int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: group == New}
+}
+
+// waitable blocks until the child has ended, and leaves it to be reaped. A
+// child that is a zombie already cannot be watched any more, which is an answer
+// too.
+func waitable(pid int) {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return
+	}
+	defer unix.Close(queue)
+	unix.CloseOnExec(queue)
+	changes := make([]unix.Kevent_t, 1)
+	unix.SetKevent(&changes[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+	changes[0].Fflags = unix.NOTE_EXIT
+	events := make([]unix.Kevent_t, 1)
+	_ = ignoreEINTR(func() error {
+		_, err := unix.Kevent(queue, changes, events, nil)
+		return err
+	})
+}
+
+func signalGroupByPidfd(int, syscall.Signal) error { return errNoPidfd }
+
+func closePidfd(int) {}
+
+// awaitMember returns a moment later: there is no way to wait for a process
+// that is not ours.
+func awaitMember(_ int, limit time.Duration) {
+	_, _ = unix.Poll(nil, int(min(limit, 2*time.Millisecond).Milliseconds())+1)
+}
