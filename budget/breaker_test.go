@@ -72,16 +72,18 @@ func TestBreakerOpensAtTheThreshold(t *testing.T) {
 // Property 44: outcomes of ten minutes ago do not count for the ratio; failures in
 // a row count however far apart they are.
 func TestBreakerForgets(t *testing.T) {
+	short := rule
+	short.Threshold = 3
 	for _, tt := range []struct {
 		pause time.Duration
 		open  bool
-	}{{10*time.Minute - 5*time.Second, true}, {10 * time.Minute, false}} {
-		b, now := run(t, rule, "FFSF")
+	}{{10*time.Minute - 1, true}, {10 * time.Minute, false}} {
+		b, now := run(t, short, "F")
 		now += int64(tt.pause)
-		b.Record(now, rule, budget.Result{Generation: b.Generation})
-		b.Record(now, rule, budget.Result{Failed: true, Generation: b.Generation})
+		b.Record(now, short, budget.Result{Generation: b.Generation})
+		b.Record(now, short, budget.Result{Failed: true, Generation: b.Generation})
 		if got := b.State == budget.BreakerIsOpen; got != tt.open {
-			t.Errorf("FFSF, %v, SF: open = %v, want %v", tt.pause, got, tt.open)
+			t.Errorf("F, %v, SF with threshold 3: open = %v, want %v", tt.pause, got, tt.open)
 		}
 	}
 	b, now := run(t, rule, "FFFF")

@@ -69,6 +69,8 @@ func TestBucketIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := params().Draw(t, "params")
 		b, m := budget.NewBucket(p), newModel(p)
+		b.Tokens = budget.Micro(rapid.Int64Range(0, int64(b.Tokens)).Draw(t, "tokens"))
+		m.tok = tokensOf(b.Tokens)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "op") {
 			case 0:

@@ -92,6 +92,17 @@ func TestStoredTimeNeverMovesBack(t *testing.T) {
 	}
 }
 
+// The wall time that counts across boots does not move back either, or a wall
+// clock that goes back and forth would pay for time that never was.
+func TestStoredWallTimeNeverMovesBack(t *testing.T) {
+	r := drained(hour, epoch)
+	r.Advance(budget.Stamp{Domain: 1, Boot: hour, Wall: epoch - 50*second})
+	r.Advance(budget.Stamp{Domain: 2, Boot: hour, Wall: epoch})
+	if got := r.Bucket.Tokens; got != 0 {
+		t.Errorf("a wall clock that went back and forth credited %s, want 0", got)
+	}
+}
+
 // Property 34: two time namespaces that take turns on one record, with any
 // offsets, credit at most what the time was worth.
 func TestTimeNamespacesTakingTurns(t *testing.T) {

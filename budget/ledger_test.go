@@ -427,6 +427,9 @@ func TestLedgerCancelledProbe(t *testing.T) {
 	probe := withBreaker(m)
 	probe.Admit(ctx)
 	probe.Settle(ctx, budget.Ignored)
+	if b := m.records["b"].Breaker; b.State != budget.BreakerHalfOpen || b.Holder != 0 {
+		t.Errorf("after a cancelled probe the breaker is %+v, want half-open and free", b)
+	}
 	if d := withBreaker(m).Admit(ctx); !d.Granted {
 		t.Errorf("Admit() after a cancelled probe = %+v, want the next probe", d)
 	}
