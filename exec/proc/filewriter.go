@@ -1,22 +1,31 @@
 package proc
 
 import (
+	"bytes"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
+
+// pieceBytes is the most that a pipe takes as one (PIPE_BUF on Linux).
+const pieceBytes = 4096
 
 // A fileWriter writes to a descriptor that other processes share with us. It
 // goes around os.File for two reasons: a broken pipe on 1 or 2 must not end the
 // program, and a sibling may switch the descriptor to non-blocking at any time
 // (golang/go#58408), which must cost no byte.
+//
+// It writes in pieces of whole lines where it can, so that lines of parallel
+// jobs stay in one piece and a slow reader is seen to make progress.
 type fileWriter struct {
 	file   *os.File
-	closed bool
+	moved  atomic.Int64 // bytes written so far
+	closed bool         // the reader is gone
 }
 
-// Write writes all of b, waiting as long as the reader needs. After the reader
-// is gone it reports the whole of b as written, once the error was returned.
+// Write writes all of b, waiting as long as the reader needs. Once it has
+// reported that the reader is gone, it takes everything and does nothing.
 func (w *fileWriter) Write(b []byte) (int, error) {
 	if w.closed {
 		return len(b), nil
@@ -24,9 +33,10 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	fd := int(w.file.Fd())
 	total := 0
 	for total < len(b) {
-		n, err := unix.Write(fd, b[total:])
+		n, err := unix.Write(fd, piece(b[total:]))
 		if n > 0 {
 			total += n
+			w.moved.Add(int64(n))
 		}
 		switch err {
 		case nil, unix.EINTR:
@@ -38,6 +48,18 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		}
 	}
 	return total, nil
+}
+
+// piece returns the first pieceBytes of b at most, up to their last newline.
+func piece(b []byte) []byte {
+	if len(b) <= pieceBytes {
+		return b
+	}
+	b = b[:pieceBytes]
+	if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+		return b[:i+1]
+	}
+	return b
 }
 
 // awaitWritable returns when a write may get on, or will tell what is wrong.

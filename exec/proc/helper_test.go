@@ -3,6 +3,7 @@ package proc_test
 import (
 	"bufio"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,8 +95,8 @@ func perform(step string) {
 		_, _ = io.ReadFull(os.Stdin, make([]byte, number(arg)))
 	case "ignore":
 		signal.Ignore(signalNamed(arg))
-	case "report": // a line for each such signal, for ever
-		report(signalNamed(arg))
+	case "report": // a line for each of these signals, for ever
+		report(strings.Split(arg, ","))
 	case "quit": // end at the signal with a code: SIG=CODE
 		name, code, _ := strings.Cut(arg, "=")
 		quit(signalNamed(name), number(code))
@@ -109,6 +110,8 @@ func perform(step string) {
 		fmt.Println(quoted(os.Args))
 	case "pid":
 		fmt.Printf("%d\n", os.Getpid())
+	case "unprivileged":
+		fmt.Println(signalAsNobody())
 	case "nonblock":
 		_ = unix.SetNonblock(number(arg), true)
 	case "hang":
@@ -173,9 +176,13 @@ func readByteLine(r io.Reader) (string, error) {
 	}
 }
 
-func report(sig syscall.Signal) {
+// report has one goroutine for all its signals: so a signal sent before another
+// one of a higher number is never reported after it.
+func report(names []string) {
 	c := make(chan os.Signal, 16)
-	signal.Notify(c, sig)
+	for _, name := range names {
+		signal.Notify(c, signalNamed(name))
+	}
 	go func() {
 		for s := range c {
 			write(1, []byte("got "+unix.SignalName(s.(syscall.Signal))+"\n"))
@@ -363,4 +370,17 @@ func send(t *testing.T, p *proc.Process, sig syscall.Signal) {
 	if err := p.Signal(sig); err != nil {
 		t.Fatalf("Signal(%v) = %v, want nil", sig, err)
 	}
+}
+
+// signalAsNobody starts a child as root, gives root up, and returns what a
+// signal to the child then says.
+func signalAsNobody() error {
+	p, err := proc.Start(helper("hang:"))
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setuid(65534); err != nil {
+		return err
+	}
+	return errors.Unwrap(p.Signal(syscall.SIGTERM))
 }

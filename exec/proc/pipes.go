@@ -93,16 +93,18 @@ func pending(file *os.File) int {
 	return n
 }
 
-// readNow reads what is there without waiting; 0 if nothing is.
-func readNow(file *os.File, b []byte) int {
-	var n int
+// readNow reads what is there without waiting. It reports whether that was the
+// end; n is 0 if there is nothing now.
+func readNow(file *os.File, b []byte) (n int, ended bool) {
+	ended = true // unless the file is still open
 	control(file, func(fd int) {
-		_ = ignoreEINTR(func() (err error) {
+		err := ignoreEINTR(func() (err error) {
 			n, err = unix.Read(fd, b)
 			return err
 		})
+		n, ended = max(n, 0), n == 0 && err == nil || err != nil && err != unix.EAGAIN
 	})
-	return max(n, 0)
+	return n, ended
 }
 
 // control runs f with the descriptor of a file, which keeps its mode: File.Fd

@@ -54,7 +54,6 @@ type stream struct {
 	spool   *Spool        // nil: none
 	settled chan struct{} // closed when nothing more will be recorded
 
-	written atomic.Int64 // bytes passed on, to tell a slow reader from a stuck one
 	writing atomic.Bool
 
 	mu       sync.Mutex // guards what follows
@@ -93,9 +92,10 @@ func (s *stream) run() {
 			continue
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.takeBacklog(buf)
-			s.leave()
-			break
+			if !s.takeBacklog(buf) {
+				s.leave()
+				break
+			}
 		}
 		close(s.settled)
 		return
@@ -104,16 +104,19 @@ func (s *stream) run() {
 	s.linger(buf)
 }
 
-// takeBacklog reads what is in the pipe and no more. The deadline may have
-// passed while a slow reader kept us from bytes that the child wrote itself.
-func (s *stream) takeBacklog(buf []byte) {
-	for left := pending(s.r); left > 0; {
-		n := readNow(s.r, buf[:min(left, len(buf))])
-		if n <= 0 {
-			return
+// takeBacklog reads what is in the pipe and hardly more, and reports whether
+// that was all there will ever be. The deadline may have passed while a slow
+// reader kept us from bytes that the child wrote itself.
+func (s *stream) takeBacklog(buf []byte) (ended bool) {
+	for left := pending(s.r); ; {
+		n, ended := readNow(s.r, buf)
+		if ended {
+			return true
 		}
 		s.take(buf[:n])
-		left -= n
+		if left -= n; n == 0 || left < 0 {
+			return false
+		}
 	}
 }
 
@@ -148,9 +151,8 @@ func (s *stream) take(b []byte) {
 		return
 	}
 	s.writing.Store(true)
-	n, err := s.to.Write(b)
+	_, err := s.to.Write(b)
 	s.writing.Store(false)
-	s.written.Add(int64(n))
 	if err != nil {
 		s.fail(err)
 	}
@@ -197,7 +199,7 @@ func (s *stream) await(delay time.Duration, hurry <-chan struct{}, killed func()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	for {
-		seen := s.written.Load()
+		seen := s.moved()
 		select {
 		case <-s.settled:
 			return
@@ -205,7 +207,7 @@ func (s *stream) await(delay time.Duration, hurry <-chan struct{}, killed func()
 			s.fail(ErrStuck)
 			return
 		case <-timer.C:
-			stuck := s.written.Load() == seen
+			stuck := s.moved() == seen
 			if s.writing.Load() && (stuck || killed()) {
 				s.fail(ErrStuck)
 				return
@@ -213,6 +215,15 @@ func (s *stream) await(delay time.Duration, hurry <-chan struct{}, killed func()
 			timer.Reset(delay)
 		}
 	}
+}
+
+// moved returns how many bytes were passed on, which tells a slow reader from a
+// stuck one.
+func (s *stream) moved() int64 {
+	if s.to == nil {
+		return 0
+	}
+	return s.to.moved.Load()
 }
 
 // seal ends the record and returns it.

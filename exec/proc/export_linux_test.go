@@ -1,0 +1,10 @@
+package proc
+
+import "golang.org/x/sys/unix"
+
+// AwaitStop returns when the child is stopped, and leaves that to be asked again.
+func AwaitStop(pid int) {
+	_ = ignoreEINTR(func() error {
+		return unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+	})
+}
