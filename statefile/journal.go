@@ -100,13 +100,21 @@ func (j Journal) write(fd int, size int64, line []byte) error {
 		}
 	}
 	data = append(append(data, line...), '\n')
-	n, err := retryInt(func() (int, error) { return unix.Pwrite(fd, data, size) })
-	if err == nil && n < len(data) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
+	if err := writeAll(fd, data, size); err != nil {
 		_ = unix.Ftruncate(fd, size)
 		return pathError("append", j.Path(), err)
+	}
+	return nil
+}
+
+// writeAll goes on after a short write, if only to learn why it was short.
+func writeAll(fd int, data []byte, offset int64) error {
+	for len(data) > 0 {
+		n, err := retryInt(func() (int, error) { return unix.Pwrite(fd, data, offset) })
+		if err != nil {
+			return err
+		}
+		data, offset = data[n:], offset+int64(n)
 	}
 	return nil
 }
