@@ -10,8 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inputQueue is FIONREAD of sys/filio.h.
-const inputQueue = 0x4004667f
+const (
+	// inputQueue asks a pipe how many bytes it holds: FIONREAD of sys/filio.h.
+	inputQueue = 0x4004667f
+	// getModes and setModes are the requests for a terminal's modes.
+	getModes = unix.TIOCGETA
+	setModes = unix.TIOCSETA
+	// pollClosed is nothing: a socket whose peer sends no more shows POLLHUP.
+	pollClosed = 0
+)
 
 // errNoPidfd says that the system cannot signal a group through a pidfd.
 var errNoPidfd = errors.New("no group signals by pidfd")

@@ -11,7 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const inputQueue = unix.TIOCINQ
+const (
+	// inputQueue asks a pipe how many bytes it holds.
+	inputQueue = unix.TIOCINQ
+	// getModes and setModes are the requests for a terminal's modes.
+	getModes = unix.TCGETS
+	setModes = unix.TCSETS
+	// pollClosed is the event of a socket whose peer sends no more.
+	pollClosed = unix.POLLRDHUP
+)
 
 // pidfdSignalProcessGroup is PIDFD_SIGNAL_PROCESS_GROUP of linux/pidfd.h.
 const pidfdSignalProcessGroup = 1 << 2

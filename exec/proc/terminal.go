@@ -1,0 +1,86 @@
+package proc
+
+// Our controlling terminal is asked for by its own name, whatever stdin is: a
+// command in a pipe or with redirected streams still belongs to the terminal's
+// job, and ^C reaches it.
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Foreground reports whether our process group is the foreground group of our
+// controlling terminal. Without a terminal it is false.
+func Foreground() bool {
+	tty, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	return isForeground(tty)
+}
+
+// A Terminal remembers the modes of our controlling terminal.
+type Terminal struct {
+	modes unix.Termios
+}
+
+// SaveTerminal remembers the terminal's modes as they are before an attempt. It
+// returns nil, which is fit for Restore, when we have no terminal or are not in
+// its foreground.
+func SaveTerminal() *Terminal {
+	tty, err := openTerminal()
+	if err != nil {
+		return nil
+	}
+	defer tty.Close()
+	if !isForeground(tty) {
+		return nil
+	}
+	modes, err := unix.IoctlGetTermios(int(tty.Fd()), getModes)
+	if err != nil {
+		return nil
+	}
+	return &Terminal{modes: *modes}
+}
+
+// Restore sets the modes again if they differ, so that a child killed in raw
+// mode leaves a usable terminal to the next one. If we are no longer in the
+// foreground it leaves the terminal alone: it is somebody else's now, and
+// setting it would stop us.
+func (t *Terminal) Restore() error {
+	if t == nil {
+		return nil
+	}
+	tty, err := openTerminal()
+	if err != nil {
+		return fmt.Errorf("restore terminal: %w", err)
+	}
+	defer tty.Close()
+	if !isForeground(tty) {
+		return nil
+	}
+	fd := int(tty.Fd())
+	now, err := unix.IoctlGetTermios(fd, getModes)
+	if err != nil {
+		return fmt.Errorf("restore terminal: %w", err)
+	}
+	if *now == t.modes {
+		return nil
+	}
+	if err := unix.IoctlSetTermios(fd, setModes, &t.modes); err != nil {
+		return fmt.Errorf("restore terminal: %w", err)
+	}
+	return nil
+}
+
+func openTerminal() (*os.File, error) {
+	return os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+}
+
+func isForeground(tty *os.File) bool {
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
