@@ -1,0 +1,83 @@
+package classify
+
+// What a command does to the world decides whether repeating it is safe:
+//
+//   - a write that is not declared idempotent and may have been applied when it
+//     failed is ambiguous, and so is one of which nothing is known;
+//   - a command that runs on elsewhere after its client was ended is ambiguous
+//     when retryx ended the client;
+//   - everything else keeps its class.
+//
+// What the user declares (an effect, idempotence) outweighs what argv shows.
+
+// Effect is what a command does to the world.
+type Effect string
+
+// The effects.
+const (
+	EffectRead       Effect = "read"
+	EffectRepeatable Effect = "repeatable" // a write whose repetition changes nothing
+	EffectWrite      Effect = "write"
+	EffectUnknown    Effect = "unknown"
+)
+
+// effectOf returns the effect of a command line by its tool's file.
+func (t *tables) effectOf(a *arguments, depth int) Effect {
+	for i := range a.file.Effects {
+		e := &a.file.Effects[i]
+		ok, phrase := a.match(&e.When)
+		if !ok {
+			continue
+		}
+		if e.Effect != "inner" {
+			return Effect(e.Effect)
+		}
+		if inner := a.inner(phrase, e.After); len(inner) > 0 {
+			return t.innerEffect(inner, depth+1)
+		}
+	}
+	return EffectUnknown
+}
+
+// innerEffect reads a command that the tool will run somewhere else. One
+// argument with blanks is a line for the far side's shell.
+func (t *tables) innerEffect(argv []string, depth int) Effect {
+	if depth > maxNesting {
+		return EffectUnknown
+	}
+	c := Command{tables: t}
+	if len(argv) == 1 {
+		argv = simpleCommand(argv[0])
+	}
+	c.unwrap(argv)
+	if len(c.Argv) == 0 {
+		return EffectUnknown
+	}
+	_, f := t.find(c.Argv[0])
+	if f == nil {
+		return EffectUnknown
+	}
+	a := parseArguments(f, c.Argv)
+	return t.effectOf(&a, depth)
+}
+
+// afterEffect turns the class of a built-in rule into the class for a command
+// with this effect.
+func afterEffect(class Class, maybeApplied bool, e Effect, idempotent bool) Class {
+	if e != EffectWrite || idempotent {
+		return class
+	}
+	if class == Unknown || class == Transient && maybeApplied {
+		return Ambiguous
+	}
+	return class
+}
+
+// afterTimeout is the class of an attempt that retryx ended for its time.
+func afterTimeout(c *Command, o *Options, e Effect) Class {
+	declared := o.Idempotent || o.Effect == EffectRead || o.Effect == EffectRepeatable
+	if c.RemoteExec && !declared {
+		return Ambiguous
+	}
+	return afterEffect(Transient, true, e, o.Idempotent)
+}

@@ -1,0 +1,215 @@
+package classify
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Wrappers that run the command that follows their own flags, and that change
+// neither what it does nor what it says. The tool is looked for behind them.
+
+// wrapper says how to find the inner command.
+type wrapper struct {
+	name    string
+	after   string // the words that must follow the name: "run" of `uv run`; alternatives with |
+	skip    int    // words of its own before the command: timeout's duration
+	assigns bool   // VAR=value words may come first
+	values  string // flags that take the next word, separated by spaces
+}
+
+var wrappers = [...]wrapper{
+	{name: "arch", values: ""},
+	{name: "aws-vault", after: "exec", skip: 1, values: "-d --duration --prompt"},
+	{name: "bundle", after: "exec|e"},
+	{name: "bunx"},
+	{name: "busybox"},
+	{name: "caffeinate", values: "-t -w"},
+	{name: "chpst", values: "-u -U -b -d -/ -n -l -L -m -o -p -f -c -t -e"},
+	{name: "chrt", skip: 1, values: "-T -P -D"},
+	{name: "chronic"},
+	{name: "cgexec", values: "-g"},
+	{name: "chroot", skip: 1},
+	{name: "command"},
+	{name: "conda", after: "run", values: "-n --name -p --prefix --cwd"},
+	{name: "corepack"},
+	{name: "dbus-run-session", values: "--config-file --dbus-daemon"},
+	{name: "direnv", after: "exec", skip: 1},
+	{name: "doas", values: "-u -C -a"},
+	{name: "doppler", after: "run", values: "-p --project -c --config -t --token"},
+	{name: "dumb-init", values: "-r --rewrite"},
+	{name: "eatmydata"},
+	{name: "env", assigns: true, values: "-u --unset -C --chdir -S --split-string"},
+	{name: "exec", values: "-a"},
+	{name: "faketime", skip: 1},
+	{name: "flock", skip: 1, values: "-w --wait --timeout -E --conflict-exit-code"},
+	{name: "gosu", skip: 1},
+	{name: "gtimeout", skip: 1, values: "-k --kill-after -s --signal"},
+	{name: "hatch", after: "run"},
+	{name: "ionice", values: "-c --class -n --classdata"},
+	{name: "micromamba", after: "run", values: "-n --name -p --prefix --cwd"},
+	{name: "mise", after: "exec|x", values: "-C"},
+	{name: "nice", values: "-n --adjustment"},
+	{name: "nohup"},
+	{name: "npm", after: "exec|x", values: "-p --package -w --workspace"},
+	{name: "npx", values: "-p --package -w --workspace"},
+	{name: "numactl", values: "-N -m -i -C -p --membind --cpunodebind --physcpubind --interleave"},
+	{name: "op", after: "run", values: "--env-file --account"},
+	{name: "pdm", after: "run"},
+	{name: "pipenv", after: "run"},
+	{name: "pipx", after: "run", values: "--spec --python"},
+	{name: "pnpm", after: "exec|dlx", values: "-C --dir --package"},
+	{name: "pnpx"},
+	{name: "poetry", after: "run"},
+	{name: "prlimit"},
+	{name: "proxychains", values: "-f"},
+	{name: "proxychains4", values: "-f"},
+	{name: "retry"},
+	{name: "retryx", values: "-n --max-attempts --delay --max-delay --multiplier --jitter --max-retry-after --max-elapsed --deadline -t --timeout --kill-after --min-attempt --retry-on " +
+		"-b --budget --budget-capacity --budget-refill --budget-bonus --run-budget --run-id --budget-store --budget-on-error --breaker-threshold --breaker-cooldown " +
+		"--rule --rules --retry-exit --stop-exit --retry-stderr --stop-stderr --retry-stdout --stop-stdout --success-exit --effect --idempotency-key --outcome --outcome-on " +
+		"--redact --state-dir --cancel-file --on-orphan --hook-timeout --reconcile --correct --max-corrections --before-retry --on-outcome --step --stdout --capture --pty " +
+		"--stdin --color --ci --config --profile"},
+	{name: "rye", after: "run"},
+	{name: "setarch"},
+	{name: "setpriv", values: "--reuid --regid --groups"},
+	{name: "setsid"},
+	{name: "stdbuf", values: "-i -o -e --input --output --error"},
+	{name: "su-exec", skip: 1},
+	{name: "sudo", assigns: true, values: "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t --type -T --command-timeout -D --chdir -R --chroot -U --other-user"},
+	{name: "systemd-inhibit"},
+	{name: "systemd-run", values: "-p --property -u --unit -E --setenv -M --machine -H --host"},
+	{name: "taskset", skip: 1},
+	{name: "time", values: "-f --format -o --output"},
+	{name: "timeout", skip: 1, values: "-k --kill-after -s --signal"},
+	{name: "tini", values: "-p -e"},
+	{name: "torsocks"},
+	{name: "unbuffer"},
+	{name: "uv", after: "run", values: "--with --with-requirements -p --python --project --directory --env-file --extra --group --package"},
+	{name: "uvx", values: "--from --with -p --python"},
+	{name: "xcrun", values: "--sdk --toolchain"},
+	{name: "xvfb-run", values: "-n --server-num -e --error-file -f --auth-file -s --server-args -p --xauth-protocol -w --wait"},
+	{name: "yarn", after: "exec|dlx"},
+}
+
+// wrapped returns the command that argv wraps, nil when argv is a command in
+// its own right.
+func (t *tables) wrapped(argv []string) []string {
+	if len(argv) < 2 {
+		return nil
+	}
+	name := strings.TrimSuffix(path.Base(argv[0]), ".exe")
+	if shellName(name) {
+		return shellCommand(argv)
+	}
+	if strings.HasPrefix(name, "python") || name == "pypy" || name == "pypy3" || name == "py" {
+		return t.pythonModule(argv)
+	}
+	i, found := slices.BinarySearchFunc(wrappers[:], name, func(w wrapper, name string) int {
+		return strings.Compare(w.name, name)
+	})
+	if !found {
+		return nil
+	}
+	inner := wrappers[i].inner(argv[1:])
+	if len(inner) > 0 && (name == "npx" || name == "pnpx" || name == "bunx" || name == "uvx") {
+		return unversioned(inner)
+	}
+	return inner
+}
+
+func (w *wrapper) inner(args []string) []string {
+	skip, after := w.skip, w.after
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			args, i = args[i+1:], -1
+			if after == "" && skip <= 0 {
+				return args
+			}
+		case strings.HasPrefix(arg, "-") && len(arg) > 1:
+			if slices.Contains(strings.Fields(w.values), arg) {
+				i++
+			}
+		case after != "":
+			if !slices.Contains(strings.Split(after, "|"), arg) {
+				return nil
+			}
+			after = ""
+		case w.assigns && strings.Contains(arg, "="):
+		case skip > 0:
+			skip--
+		default:
+			return args[i:]
+		}
+	}
+	return nil
+}
+
+func shellName(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash":
+		return true
+	}
+	return false
+}
+
+// shellCommand returns the command of `sh -c LINE` when the line is one simple
+// command.
+func shellCommand(argv []string) []string {
+	for i := 1; i < len(argv); i++ {
+		arg := argv[i]
+		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+			return nil
+		}
+		if arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "c") && i+1 < len(argv) {
+			return simpleCommand(argv[i+1])
+		}
+		if arg == "-o" || arg == "+o" || arg == "-O" || arg == "--rcfile" || arg == "--init-file" {
+			i++
+		}
+	}
+	return nil
+}
+
+// pythonModule returns the command of `python -m MODULE`, when the module is a
+// tool with a file of its own.
+func (t *tables) pythonModule(argv []string) []string {
+	for i := 1; i < len(argv); i++ {
+		arg := argv[i]
+		switch {
+		case arg == "-m" && i+1 < len(argv):
+			return t.moduleTool(argv[i+1:])
+		case strings.HasPrefix(arg, "-m") && len(arg) > 2:
+			return t.moduleTool(append([]string{arg[2:]}, argv[i+1:]...))
+		case arg == "-W" || arg == "-X":
+			i++
+		case !strings.HasPrefix(arg, "-") || arg == "-c" || arg == "-":
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *tables) moduleTool(inner []string) []string {
+	name := strings.ReplaceAll(inner[0], "_", "-")
+	for _, try := range [...]string{inner[0], name} {
+		if t.lookup(try) != nil {
+			return append([]string{try}, inner[1:]...)
+		}
+	}
+	return nil
+}
+
+// unversioned cuts the version off a package name: jest@29, @scope/tool@1.
+func unversioned(argv []string) []string {
+	name := argv[0]
+	if at := strings.LastIndexByte(name, '@'); at > 0 {
+		name = name[:at]
+	}
+	if name == argv[0] {
+		return argv
+	}
+	return append([]string{name}, argv[1:]...)
+}
