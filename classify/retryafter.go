@@ -51,7 +51,7 @@ func statements() []statement {
 }
 
 func literalPattern(expr string, need ...string) ruleset.Expression {
-	return ruleset.Expression{Expr: expr, Need: need}
+	return ruleset.Expression{Expr: expr, Need: [][]string{need}}
 }
 
 // RetryAfter finds the wait that an output states. now is when it was written,
@@ -65,9 +65,6 @@ func statedWait(t *text, now time.Time) (time.Duration, bool) {
 	var wait time.Duration
 	at := -1
 	for _, s := range statements() {
-		if t.lines() == 0 || !slices.ContainsFunc(s.pattern.Need, t.mayHold) {
-			continue
-		}
 		if d, line := s.last(t, now); line > at {
 			wait, at = d, line
 		}

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -84,33 +85,45 @@ func (t *text) mayHold(phrase string) bool {
 	return len(phrase) <= len(t.lower)
 }
 
-// candidates returns the lines that hold one of the phrases, last first, at
-// most limit of them; all
-// lines when there are no phrases.
-func (t *text) candidates(phrases []string, limit int) []int {
+// candidates returns the lines that hold a phrase of each set, last first, at
+// most limit of them; all lines when there are no sets.
+func (t *text) candidates(sets [][]string, limit int) []int {
 	if t.lines() == 0 {
 		return nil
 	}
-	var marked []bool
-	for _, phrase := range phrases {
-		if !t.mayHold(phrase) {
-			continue
+	for _, set := range sets {
+		if !slices.ContainsFunc(set, t.mayHold) {
+			return nil
 		}
-		if marked == nil {
-			marked = make([]bool, t.lines())
-		}
-		t.mark(phrase, marked)
 	}
-	if marked == nil && len(phrases) > 0 {
-		return nil
+	var marked []bool
+	if len(sets) > 0 {
+		marked = make([]bool, t.lines())
+		for _, phrase := range sets[0] {
+			if t.mayHold(phrase) {
+				t.mark(phrase, marked)
+			}
+		}
+		sets = sets[1:]
 	}
 	var found []int
 	for i := t.lines() - 1; i >= 0 && len(found) < limit; i-- {
-		if marked == nil || marked[i] {
+		if (marked == nil || marked[i]) && t.holdsEach(i, sets) {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// holdsEach reports whether a line holds a phrase of each set.
+func (t *text) holdsEach(i int, sets [][]string) bool {
+	line := t.lower[t.starts[i] : t.starts[i+1]-1]
+	for _, set := range sets {
+		if !slices.ContainsFunc(set, func(phrase string) bool { return strings.Contains(line, phrase) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // mark sets the lines that hold the phrase.

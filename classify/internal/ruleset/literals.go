@@ -1,14 +1,16 @@
 package ruleset
 
 import (
+	"cmp"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
 // Most lines of an output hold nothing that a rule looks for, and a regular
-// expression is dear. So each pattern carries the literals of which one must be
-// in every match; a line without them is never given to the expression.
+// expression is dear. So each expression carries sets of literals of which one
+// must be in every match; a line that lacks them is never given to it.
 
 const (
 	maxProduct   = 48 // strings that a sequence may be spelled out to
@@ -33,11 +35,7 @@ func NewPattern(expr string) (Pattern, error) {
 		if err != nil {
 			return nil, err
 		}
-		need := required(re)
-		if minLen(need) < 2 {
-			need = nil
-		}
-		p = append(p, Expression{Expr: alternative, Need: need})
+		p = append(p, Expression{Expr: alternative, Need: useful(required(re))})
 	}
 	return p, nil
 }
@@ -68,13 +66,34 @@ func alternatives(expr string) []string {
 }
 
 // Cheap reports whether literals keep most lines away from the expression.
-func (e Expression) Cheap() bool { return minLen(e.Need) >= shortLiteral }
+func (e Expression) Cheap() bool {
+	return slices.ContainsFunc(e.Need, func(set []string) bool { return minLen(set) >= shortLiteral })
+}
 
-// required returns strings of which every match holds at least one, nil when
-// there is no such set.
-func required(re *syntax.Regexp) []string {
+// useful keeps the few sets that filter best, the best first.
+func useful(sets [][]string) [][]string {
+	const shortest, most = 2, 3
+	var out [][]string
+	for _, set := range sets {
+		if minLen(set) >= shortest && len(set) <= maxLiterals {
+			slices.Sort(set)
+			out = append(out, slices.Compact(set))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b []string) int {
+		const enough = 6 // a longer literal is hardly rarer
+		if c := cmp.Compare(min(minLen(b), enough), min(minLen(a), enough)); c != 0 {
+			return c
+		}
+		return cmp.Compare(len(a), len(b))
+	})
+	return out[:min(len(out), most)]
+}
+
+// required returns sets of strings; every match holds at least one of each.
+func required(re *syntax.Regexp) [][]string {
 	if set, ok := exact(re); ok && minLen(set) > 0 {
-		return set
+		return [][]string{set}
 	}
 	switch re.Op {
 	case syntax.OpCapture, syntax.OpPlus:
@@ -86,49 +105,43 @@ func required(re *syntax.Regexp) []string {
 	case syntax.OpConcat:
 		return requiredOfConcat(re.Sub)
 	case syntax.OpAlternate:
-		return requiredOfAll(re.Sub)
+		return requiredOfAlternate(re.Sub)
 	}
 	return nil
 }
 
-func requiredOfConcat(parts []*syntax.Regexp) []string {
-	var best []string
+func requiredOfConcat(parts []*syntax.Regexp) [][]string {
+	var sets [][]string
 	run := []string{""}
-	flush := func() {
-		best = better(best, run)
-		run = []string{""}
-	}
 	for _, part := range parts {
 		set, ok := exact(part)
-		if !ok {
-			flush()
-			best = better(best, required(part))
-			continue
+		if ok {
+			if joined := cross(run, set); joined != nil {
+				run = joined
+				continue
+			}
 		}
-		if joined := cross(run, set); joined != nil {
-			run = joined
-			continue
+		sets = append(sets, run)
+		if run = []string{""}; ok {
+			run = set
+		} else {
+			sets = append(sets, required(part)...)
 		}
-		flush()
-		run = set
 	}
-	flush()
-	return best
+	return append(sets, run)
 }
 
-func requiredOfAll(parts []*syntax.Regexp) []string {
+// requiredOfAlternate joins the best set of each alternative.
+func requiredOfAlternate(parts []*syntax.Regexp) [][]string {
 	var all []string
 	for _, part := range parts {
-		set := required(part)
-		if set == nil {
+		best := useful(required(part))
+		if len(best) == 0 {
 			return nil
 		}
-		all = append(all, set...)
+		all = append(all, best[0]...)
 	}
-	if len(all) > maxLiterals {
-		return nil
-	}
-	return all
+	return [][]string{all}
 }
 
 // exact returns all the strings that an expression can match, in lower case,
@@ -210,17 +223,6 @@ func cross(a, b []string) []string {
 		}
 	}
 	return out
-}
-
-// better picks the set whose shortest literal is longer, up to a length that
-// filters well enough, then the smaller set.
-func better(a, b []string) []string {
-	const enough = 6
-	la, lb := min(minLen(a), enough), min(minLen(b), enough)
-	if lb > la || lb == la && len(b) < len(a) {
-		return b
-	}
-	return a
 }
 
 func minLen(set []string) int {

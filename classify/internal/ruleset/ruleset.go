@@ -65,11 +65,12 @@ type Remote struct {
 // while most single alternatives are ruled out by their literals.
 type Pattern []Expression
 
-// Expression is a regular expression and the literals (lower case) of which
-// any matching line holds at least one. Without literals every line is tried.
+// Expression is a regular expression and sets of literals (lower case): any
+// matching line holds at least one of each set. Without sets every line is
+// tried.
 type Expression struct {
 	Expr  string
-	Need  []string
+	Need  [][]string
 	Whole bool // a user's own: case-sensitive, against the whole output
 }
 
