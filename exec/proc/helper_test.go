@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,6 +113,12 @@ func perform(step string) {
 		fmt.Printf("%d\n", os.Getpid())
 	case "unprivileged":
 		fmt.Println(signalAsNobody())
+	case "relay", "nested": // a shell, started through the package, whose code is ours
+		os.Exit(relay(arg))
+	case "parent":
+		becomeParent()
+	case "foreground":
+		fmt.Println(proc.Foreground())
 	case "nonblock":
 		_ = unix.SetNonblock(number(arg), true)
 	case "hang":
@@ -383,4 +390,29 @@ func signalAsNobody() error {
 		return err
 	}
 	return errors.Unwrap(p.Signal(syscall.SIGTERM))
+}
+
+// relay runs a script through the package and returns its code.
+func relay(script string) int {
+	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", script}, Stdin: os.Stdin}
+	spec.Stdout.File = os.Stdout
+	spec.Stderr = proc.Sink{File: os.Stderr, Tee: true}
+	p, err := proc.Start(spec)
+	if err != nil {
+		return 95
+	}
+	return p.Result().Code
+}
+
+// becomeParent starts a child and stays until it is killed.
+func becomeParent() {
+	runtime.LockOSThread()
+	spec := helper("quit:TERM=0", `out:ready\n`, "hang:")
+	spec.Stdout.File = os.Stdout
+	p, err := proc.Start(spec)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("child %d\n", p.Pid())
+	select {}
 }

@@ -222,13 +222,13 @@ func TestStuckReader(t *testing.T) { // scenario 62
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() }) // frees the goroutine that is stuck in the write
-	w.Fd()
-	t.Run("killed at once", func(t *testing.T) {
-		spec := helper("hum:100000000")
+	fillUp(t, w)
+	t.Run("killed", func(t *testing.T) {
+		spec := helper("err:late", `out:ready\n`, "hang:")
 		spec.Stderr = proc.Sink{File: w, Tee: true}
 		spec.WaitDelay = 10 * time.Millisecond
-		p := start(t, spec)
-		awaitFull(t, r)
+		p, out := startRead(t, spec)
+		out.want("ready")
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -332,6 +332,20 @@ func TestLeftoversAreDrainedUntilClose(t *testing.T) { // scenarios 30 and 63
 	errors.ended()
 	command.WriteString("\n")
 	out.ended() // its write failed: it died of SIGPIPE
+}
+
+// fillUp makes a pipe take nothing more, and blocking.
+func fillUp(t *testing.T, w *os.File) {
+	t.Helper()
+	if err := w.SetWriteDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the rest of a page, after the pages
+		if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("fill pipe: %v, want the deadline", err)
+		}
+	}
+	w.Fd()
 }
 
 // pipeFill returns how many bytes a pipe holds.
