@@ -165,6 +165,9 @@ func (m *matcher) byBuiltins() found {
 	for _, glue := range [...]string{" ", ""} {
 		wide := *m
 		wide.stderr, wide.stdout = m.stderr.unwrapped(glue), m.stdout.unwrapped(glue)
+		if wide.stderr == nil && wide.stdout == nil {
+			break
+		}
 		wide.chatterOfAll()
 		if joined := wide.scanAll(); joined.rule != nil && joined.bucket < bucketNoise {
 			return joined.found()

@@ -80,14 +80,21 @@ func (s *statement) last(t *text, now time.Time) (time.Duration, int) {
 		if re == nil {
 			re, _ = ruleset.Compile(s.pattern.Expr)
 		}
-		all := re.FindAllStringSubmatch(t.line(i), -1)
-		for _, m := range slices.Backward(all) {
-			if d, ok := s.read(m[1], t, i, now); ok && d > 0 {
+		line := t.line(i)
+		for _, m := range slices.Backward(re.FindAllStringSubmatchIndex(line, -1)) {
+			if d, ok := s.read(line[m[2]:m[3]], t, i, now); ok && d > 0 && !ownPlan(line[:m[0]]) {
 				return min(d, maxStated), i
 			}
 		}
 	}
 	return 0, -1
+}
+
+// ownPlan reports whether the words before a wait make it the client's own:
+// "will retry in 1 seconds".
+func ownPlan(before string) bool {
+	before = strings.TrimRight(strings.ToLower(before), " ")
+	return strings.HasSuffix(before, "will") || strings.HasSuffix(before, "'ll")
 }
 
 func inUnits(unit time.Duration) func(string, *text, int, time.Time) (time.Duration, bool) {

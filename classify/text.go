@@ -70,7 +70,13 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-func (t *text) lines() int { return len(t.noisy) }
+// lines returns how many lines there are; a nil text has none.
+func (t *text) lines() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.noisy)
+}
 
 func (t *text) line(i int) string { return t.full[t.starts[i] : t.starts[i+1]-1] }
 
@@ -219,29 +225,35 @@ func (t *text) finalLine() string {
 
 // Consoles of a fixed width break messages within sentences and even words.
 const (
-	unwrapTail = 16 << 10
-	wrapWidth  = 60 // characters; a shorter line was not broken by a console
+	unwrapTail  = 8 << 10 // bytes of the end that are looked at again
+	wrapWidth   = 60      // characters; a shorter line was not broken by a console
+	wrapMax     = 200     // a longer one neither
+	wrapReached = 3       // lines that one phrase may stretch over
 )
 
-// unwrapped joins lines that a console of fixed width may have broken, with
-// the given glue. Frames of box-drawing characters go.
+// unwrapped returns each line of the end that a console may have broken, joined
+// with the ones after it by the given glue; nil when there is none. Frames of
+// box-drawing characters go.
 func (t *text) unwrapped(glue string) *text {
-	tail := t.full[max(0, len(t.full)-unwrapTail):]
-	var b strings.Builder
-	open := false
-	for line := range strings.SplitSeq(tail, "\n") {
-		bare := strings.Trim(line, " \t│┃║|╷╵")
-		switch {
-		case bare == "":
-			open = false
-			continue
-		case open:
-			b.WriteString(glue)
-		case b.Len() > 0:
-			b.WriteByte('\n')
-		}
-		b.WriteString(bare)
-		open = utf8.RuneCountInString(line) >= wrapWidth
+	var lines []string
+	var open []bool
+	for line := range strings.SplitSeq(t.full[max(0, len(t.full)-unwrapTail):], "\n") {
+		width := utf8.RuneCountInString(line)
+		lines = append(lines, strings.Trim(line, " \t│┃║|╷╵"))
+		open = append(open, wrapWidth <= width && width <= wrapMax)
 	}
-	return newText(b.String())
+	var joined []string
+	for i := range lines {
+		last := i
+		for last-i+1 < wrapReached && last+1 < len(lines) && open[last] && lines[last+1] != "" {
+			last++
+		}
+		if last > i {
+			joined = append(joined, strings.Join(lines[i:last+1], glue))
+		}
+	}
+	if joined == nil {
+		return nil
+	}
+	return newText(strings.Join(joined, "\n"))
 }

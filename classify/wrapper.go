@@ -166,7 +166,7 @@ func shellCommand(argv []string) []string {
 		if arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "c") && i+1 < len(argv) {
 			return simpleCommand(argv[i+1])
 		}
-		if arg == "-o" || arg == "+o" || arg == "-O" || arg == "--rcfile" || arg == "--init-file" {
+		if arg[1] != '-' && strings.HasSuffix(strings.ToLower(arg), "o") || arg == "--rcfile" || arg == "--init-file" {
 			i++
 		}
 	}
