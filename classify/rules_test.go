@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retryx/retryx/classify/internal/gosource"
 	"github.com/retryx/retryx/classify/internal/ruleset"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
@@ -130,7 +131,7 @@ func TestGeneratedTablesAreFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := ruleset.GoSource(files)
+	want, err := gosource.Print(files)
 	if err != nil {
 		t.Fatal(err)
 	}

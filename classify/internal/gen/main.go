@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/retryx/retryx/classify/internal/gosource"
 	"github.com/retryx/retryx/classify/internal/ruleset"
 )
 
@@ -15,7 +16,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	source, err := ruleset.GoSource(files)
+	source, err := gosource.Print(files)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package ruleset
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -157,10 +156,17 @@ func (p *parser) choice(n *yaml.Node, of ...string) string {
 	return ""
 }
 
-var (
-	fileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._+-]*$`)
-	ruleName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+const (
+	alphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
+	fileMarks    = "._+-"
+	ruleMarks    = "-"
 )
+
+// plainName reports whether a name starts with a letter or digit and has
+// nothing else in it but the marks.
+func plainName(name, marks string) bool {
+	return name != "" && strings.Contains(alphanumeric, name[:1]) && strings.Trim(name, alphanumeric+marks) == ""
+}
 
 func (p *parser) file(n *yaml.Node) File {
 	var f File
@@ -178,7 +184,7 @@ func (p *parser) file(n *yaml.Node) File {
 		}
 		return true
 	})
-	if !fileName.MatchString(f.Name) {
+	if !plainName(f.Name, fileMarks) {
 		p.fail(n, "name %q: give `tool:` or `generic:` a name of a-z, 0-9, dot, plus, dash", f.Name)
 	}
 	if rules != nil {

@@ -88,7 +88,7 @@ func (p *parser) condition(r *Rule, key string, v *yaml.Node) bool {
 }
 
 func (p *parser) complete(r *Rule, n *yaml.Node) {
-	if !ruleName.MatchString(p.rule) {
+	if !plainName(p.rule, ruleMarks) {
 		p.fail(n, "a rule needs an id of a-z, 0-9 and dashes")
 	}
 	if r.Class == "" {
