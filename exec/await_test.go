@@ -573,6 +573,16 @@ func TestBudget(t *testing.T) {
 				1s end`,
 		},
 		{
+			name: "a token that is granted in spite of it is refunded", policy: hourly(), attempts: []script{{code: 1}},
+			bank: bank{takes: time.Minute, deaf: true}, events: []event{send(time.Second, syscall.SIGTERM)},
+			want: "cancelled: signal (row 1)", show: whole,
+			log: `0s start 1
+				0s withdraw
+				1m0s refund
+				1m0s settle 0
+				1m0s end`,
+		},
+		{
 			name: "so does the one after the wait, with a refund", policy: hourly(), attempts: []script{{code: 1}}, bank: bank{blocks: "recheck"},
 			events: []event{send(time.Hour+time.Second, syscall.SIGTERM)},
 			want:   "cancelled: signal (row 1)", show: whole,

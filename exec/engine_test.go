@@ -374,6 +374,25 @@ func TestTimeoutInTheSameInstant(t *testing.T) {
 	}
 }
 
+// A suspended run wakes up to everything at once: what has ended by then was
+// ended by nobody, whichever event it sees first.
+func TestEndWhileSuspended(t *testing.T) {
+	limited := with(hourly(), func(p *exec.Policy) { p.Timeout, p.MaxAttempts = 10*time.Second, 1 })
+	for range 50 {
+		play(t, scene{
+			policy: limited, attempts: []script{runsFor(12 * time.Second)}, suspends: time.Minute,
+			events: []event{send(time.Second, syscall.SIGTSTP)},
+			want:   "success: succeeded (row 3)", show: "term kill suspend", log: "1s suspend",
+		})
+		play(t, scene{
+			policy: limited, attempts: []script{{lasts: forever, dies: time.Second}}, suspends: time.Minute,
+			events: []event{send(9*time.Second, syscall.SIGTERM), send(9*time.Second+1, syscall.SIGTSTP)},
+			want:   "cancelled: signal (row 1)", show: "term kill end", log: "1m9.000000001s end",
+			also: bySignal(syscall.SIGTERM, false),
+		})
+	}
+}
+
 func TestStartFailure(t *testing.T) {
 	missing := &exec.StartError{Err: syscall.ENOENT, Status: 127}
 	short := &exec.StartError{Err: syscall.EAGAIN, Status: 126, Transient: true}

@@ -68,6 +68,7 @@ type scene struct {
 	started  time.Duration // how long ago the invocation started
 	dice     float64       // 0 unless told
 	watch    bool          // with an Observer and a countdown
+	suspends time.Duration // how long a suspended run stays so
 
 	show string // the verbs of the log that want holds
 	log  string // the log: one "instant verb what" a line
@@ -102,6 +103,7 @@ type bank struct {
 	admits, withdrawals, rechecks []budget.Decision
 	blocks                        string // "admit", "withdraw" or "recheck": waits until told to stop
 	takes                         time.Duration
+	deaf                          bool // a withdrawal takes its time whatever it is told
 }
 
 func granted() budget.Decision { return budget.Decision{Granted: true, Budget: "b", Tokens: 19} }
@@ -178,7 +180,10 @@ func (w *world) run() *exec.Outcome {
 		Rand:     func() float64 { return w.dice },
 		Signals:  w.signals,
 		Announce: func(reason string) { w.announced = append(w.announced, reason); w.note("announce %s", reason) },
-		Suspend:  func() { w.note("suspend") },
+		Suspend: func() {
+			w.note("suspend")
+			<-time.NewTimer(w.suspends).C
+		},
 		HookTime: w.hookTime,
 	}
 	if w.caller {
@@ -331,7 +336,10 @@ func (w *world) answer(ctx context.Context, question string, list []budget.Decis
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return budget.Decision{}
+			if !w.bank.deaf {
+				return budget.Decision{}
+			}
+			<-timer.C
 		}
 	}
 	if len(list) == 0 {

@@ -1,0 +1,152 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retryx/retryx/budget"
+	"github.com/retryx/retryx/budget/filestore"
+	"github.com/retryx/retryx/statefile"
+)
+
+// probeGrace is added to an attempt's timeout to make a breaker's lease: a probe
+// that is still running then will not report any more.
+const probeGrace = 5 * time.Second
+
+// places is where this invocation keeps things.
+type places struct {
+	shared   statefile.Dir // budgets
+	personal statefile.Dir // journal, hints, cancel news: never in a directory shared with others
+	err      error         // why there is no such place
+}
+
+func findPlaces(environ map[string]string, s *settings) places {
+	look := statefile.Lookup{
+		Flag:   s.stateDir,
+		Getenv: func(name string) string { return environ[name] },
+		UID:    os.Geteuid(),
+	}
+	path, err := look.Path()
+	if err != nil {
+		return places{err: err}
+	}
+	personal, err := look.Personal(path)
+	if err != nil {
+		return places{err: err}
+	}
+	return places{
+		shared:   statefile.Dir{Path: path, AllowRemote: s.remoteState},
+		personal: statefile.Dir{Path: personal, AllowRemote: s.remoteState},
+	}
+}
+
+// membership is which budgets an invocation is subject to.
+type membership struct {
+	names []string // sorted
+	named bool     // by somebody; else after the tool
+	own   []string // of names, those that this invocation brought itself
+}
+
+// memberOf says which budgets pay: those named here plus the inherited ones;
+// with none named, the inherited ones; else one named after the tool.
+func memberOf(s *settings, in inherited, tool string) membership {
+	m := membership{named: in.named && len(in.budgets) > 0}
+	switch {
+	case s.noBudget:
+	case len(s.budgets) > 0:
+		m.own, m.named = s.budgets, true
+	case len(in.budgets) == 0:
+		m.own = []string{budget.NameFor(tool)}
+	}
+	m.names = slices.Concat(in.budgets, m.own)
+	slices.Sort(m.names)
+	m.names = slices.Compact(m.names)
+	return m
+}
+
+// newLedger puts the budgets together. It touches no store.
+func newLedger(s *settings, conf *configuration, at places, m membership, runID string) *budget.Ledger {
+	l := &budget.Ledger{OnError: s.onError, StoreNamed: s.storeOrigin.given() && s.store != ""}
+	l.Store = openStore(s, at)
+	if s.store != "" && s.onError == "" {
+		l.Fallback = fileStore(at)
+	}
+	for _, name := range m.names {
+		explicit := conf.budgets[name].Change
+		if slices.Contains(m.own, name) {
+			explicit = merged(explicit, s.change)
+		}
+		l.Members = append(l.Members, budget.Member{
+			Name: name, Named: m.named, Params: budget.Defaults(), Explicit: explicit,
+		})
+	}
+	if s.runBudget != nil {
+		l.Run = &budget.RunBudget{ID: runID, Capacity: *s.runBudget}
+	}
+	if s.breaker {
+		lease := budget.DefaultLease
+		if s.policy.Timeout > 0 {
+			lease = s.policy.Timeout + probeGrace
+		}
+		l.Rule = &budget.BreakerRule{Threshold: s.threshold, Cooldown: s.cooldown, Lease: lease}
+	}
+	return l
+}
+
+// merged lays what was given closer to the command over what a file says.
+func merged(below, above budget.Change) budget.Change {
+	if above.Capacity != nil {
+		below.Capacity = above.Capacity
+	}
+	if above.Refill != nil {
+		below.Refill = above.Refill
+	}
+	if above.Bonus != nil {
+		below.Bonus = above.Bonus
+	}
+	return below
+}
+
+func fileStore(at places) budget.Store {
+	if at.err != nil {
+		return budget.Unusable(budget.KindFile, at.err)
+	}
+	return &filestore.Store{Dir: at.shared}
+}
+
+func openStore(s *settings, at places) budget.Store {
+	return fileStore(at)
+}
+
+// checkStore refuses an address that cannot be one, and a password where every
+// user of the machine could read it.
+func checkStore(address string, from origin) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("not an address; want redis://host:port, rediss://host:port or unix:///path")
+	}
+	switch u.Scheme {
+	case "redis", "rediss":
+		if u.Host == "" {
+			return fmt.Errorf("%s:// names no host", u.Scheme)
+		}
+	case "unix":
+		if u.Path == "" {
+			return errors.New("unix:// names no socket")
+		}
+	default:
+		return fmt.Errorf("want redis://, rediss:// or unix://, not %q", strings.SplitN(address, ":", 2)[0])
+	}
+	if _, secret := u.User.Password(); secret && from.kind == fromFlag {
+		return errors.New("a password on the command line can be read by every user of the machine; put the address into RETRYX_BUDGET_STORE, or the password into RETRYX_REDIS_PASSWORD")
+	}
+	return nil
+}

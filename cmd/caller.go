@@ -1,0 +1,100 @@
+package cmd
+
+// Whoever waits for the result: the parent process, and the reader of our
+// stdout when that is a pipe. When either is gone nobody is there to take a
+// result, and further attempts are work for nobody.
+//
+// Not looked at at all: when INT or HUP was ignored at the start (nohup, jobs
+// in the background of a script), when the parent is process 0 or 1 (docker
+// exec, init, a parent lost before we could look), when we lead our session
+// (setsid), or when our group is in the background of its terminal. There the
+// caller is meant to leave, and how far it had left by the time we looked must
+// not decide the result.
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/retryx/retryx/exec"
+)
+
+// watchAfter is how long a run lasts before its caller is watched without a
+// pause. Until then it is only looked at when something is decided, so that
+// short runs pay for no watcher.
+const watchAfter = 20 * time.Millisecond
+
+// caller is the engine's Caller.
+type caller struct {
+	parent int // 0: not looked at
+	stdout int // -1: no pipe
+	watch  int // a descriptor that tells of the parent's end, -1 without one
+	once   sync.Once
+	gone   chan struct{}
+}
+
+// newCaller returns nil when the caller is not to be looked at.
+func newCaller(mode exec.OrphanMode, parent int, stdout *os.File) *caller {
+	if mode == exec.OrphanIgnore || !attached(parent) {
+		return nil
+	}
+	c := &caller{parent: parent, stdout: -1, watch: -1, gone: make(chan struct{})}
+	if info, err := stdout.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		c.stdout = int(stdout.Fd())
+	}
+	return c
+}
+
+// attached reports whether somebody is meant to wait for us.
+func attached(parent int) bool {
+	if parent <= 1 || signal.Ignored(syscall.SIGINT) || signal.Ignored(syscall.SIGHUP) {
+		return false
+	}
+	if sid, err := unix.Getsid(0); err != nil || sid == os.Getpid() {
+		return false
+	}
+	return !inBackground()
+}
+
+// inBackground reports whether our group is not the one that our terminal, if
+// there is one, listens to.
+func inBackground() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	front, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && front != unix.Getpgrp()
+}
+
+// Gone reports whether the caller is gone now.
+func (c *caller) Gone() bool {
+	return os.Getppid() != c.parent || c.readerGone()
+}
+
+// readerGone reports whether stdout is a pipe that nobody reads any more.
+func (c *caller) readerGone() bool {
+	if c.stdout < 0 {
+		return false
+	}
+	fds := []unix.PollFd{{Fd: int32(c.stdout)}} // errors are reported unasked
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// Watch returns a channel that is closed when the caller is gone.
+func (c *caller) Watch() <-chan struct{} {
+	c.once.Do(func() {
+		go func() {
+			if c.await() {
+				close(c.gone)
+			}
+		}()
+	})
+	return c.gone
+}

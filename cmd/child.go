@@ -1,0 +1,155 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/retryx/retryx/classify"
+	"github.com/retryx/retryx/exec"
+	"github.com/retryx/retryx/exec/proc"
+)
+
+// child starts the attempts of one run and judges how they ended. It is the
+// engine's Starter and Judge.
+type child struct {
+	settings *settings
+	command  []string
+	base     []string // the environment without a context
+	handed   handed
+	hints    hints
+	group    proc.Group
+	streams  *streams
+
+	argv       []string // of the attempt at hand, expanded
+	classifier *classify.Classifier
+	last       *proc.Process
+	linger     bool // the last attempt left its captured stderr open
+}
+
+// Start starts one attempt.
+func (c *child) Start(next exec.Next) (exec.Process, error) {
+	now := time.Now()
+	c.release()
+	argv := c.command
+	if next.Argv != nil {
+		argv = next.Argv
+	}
+	if c.settings.expand {
+		argv = slices.Clone(argv)
+		for i := range argv {
+			argv[i] = c.handed.expand(argv[i], next, now)
+		}
+	}
+	c.setArgv(argv)
+	stdin, err := c.streams.before(next.N)
+	if err != nil {
+		return nil, err
+	}
+	p, err := proc.Start(proc.Spec{
+		Argv: argv, Env: c.handed.environment(c.base, next, now), Group: c.group,
+		Stdin: stdin, Stdout: c.streams.out(), Stderr: c.streams.err(),
+	})
+	if err != nil {
+		c.streams.after(exec.Result{}, false)
+		return nil, startError(err)
+	}
+	c.last = p
+	return &process{p, c}, nil
+}
+
+func startError(err error) error {
+	var start *proc.StartError
+	if !errors.As(err, &start) {
+		return err
+	}
+	return &exec.StartError{Err: start, Status: start.Status(), Transient: start.Transient()}
+}
+
+func (c *child) setArgv(argv []string) {
+	if c.classifier != nil && slices.Equal(c.argv, argv) {
+		return
+	}
+	c.argv = argv
+	c.classifier = classify.New(classify.Read(argv), classify.Options{
+		Effect: c.settings.effect, Idempotent: c.settings.idempotent,
+		Flags: c.settings.rules, Config: c.settings.configRules, Files: c.settings.ruleFiles,
+	})
+}
+
+// release lets go of the attempt before this one.
+func (c *child) release() {
+	if c.last != nil {
+		c.last.Close()
+		c.last = nil
+	}
+}
+
+// Judge tells what kind of failure the attempt was.
+func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
+	h := c.hints.take()
+	v := c.judge(r, timedOut, h)
+	v.Nested = h.nested != nil
+	return v
+}
+
+func (c *child) judge(r exec.Result, timedOut bool, h hint) exec.Verdict {
+	if r.StartErr != nil {
+		return exec.Verdict{Verdict: startVerdict(r.StartErr)}
+	}
+	a := classify.Attempt{
+		Argv: c.argv, Exit: r.Code, Signal: int(r.Signal), TimedOut: timedOut,
+		Stderr: r.Stderr, Stdout: r.Stdout, Ended: time.Now(),
+	}
+	if !timedOut && r.Signal == 0 && classify.Contains(c.settings.success, r.Code) {
+		v, failed := c.classifier.SuccessRuleMatch(a)
+		return exec.Verdict{Verdict: v, Succeeded: !failed}
+	}
+	v := c.classifier.ClassifyHinted(a, h.statedClass(), h.statedWait())
+	return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
+}
+
+// startVerdict judges a command that never ran: what the system was short of
+// may be there a moment later, a command that is not there will not.
+func startVerdict(e *exec.StartError) classify.Verdict {
+	v := classify.Verdict{Class: classify.Config, Rule: "start/failed", Evidence: e.Error(), Matched: true}
+	if e.Transient {
+		v.Class, v.Rule = classify.Transient, "start/resources"
+	}
+	return v
+}
+
+// process is one running attempt.
+type process struct {
+	*proc.Process
+	child *child
+}
+
+func (p *process) Shared() bool { return p.child.group == proc.Shared }
+
+func (p *process) Result() exec.Result {
+	got := p.Process.Result()
+	r := exec.Result{
+		Code: got.Code, Signal: got.Signal, Stderr: got.Stderr, Stdout: got.Stdout,
+		TailTruncated: got.StderrTruncated || got.StdoutTruncated,
+	}
+	if got.WriteErr != nil && !errors.Is(got.WriteErr, syscall.EPIPE) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("output_lost: pass on the command's output: %s", got.WriteErr))
+	}
+	if got.WaitErr != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("exit status lost: %s", got.WaitErr))
+	}
+	p.child.linger = got.LeftOpen
+	p.child.streams.midLine = got.MidLine
+	failed := got.Signal != 0 || !classify.Contains(p.child.settings.success, got.Code)
+	return p.child.streams.after(r, failed)
+}
+
+func (p *process) EndLeftovers() bool {
+	_ = p.EndGroup() // what may not be signalled is waited for by KillLeftovers
+	return p.GroupAlive()
+}
+
+func (p *process) KillLeftovers() { p.KillGroup() }

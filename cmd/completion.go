@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retryx/retryx/budget"
+)
+
+// shells are those that completions are made for.
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func newCompletionCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "completion SHELL", Short: "print completions for a shell",
+		Example:   "  retryx completion bash > /etc/bash_completion.d/retryx",
+		ValidArgs: shells(),
+		Args:      cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(shells(), args[0]) {
+				return &usageError{[]string{"completion: want one of " + orList(shells())}}
+			}
+			root, w := c.Root(), env.Stdout
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			case "fish":
+				return root.GenFishCompletion(w, true)
+			default:
+				return root.GenPowerShellCompletionWithDesc(w)
+			}
+		},
+	}
+}
+
+// complete tells a run's flags what their values may be.
+func complete(c *cobra.Command, env Env) {
+	words := func(list func() []string) cobra.CompletionFunc {
+		return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return list(), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	dynamic := map[string]cobra.CompletionFunc{
+		"budget":   words(func() []string { return knownBudgets(env) }),
+		"profile":  words(func() []string { return knownProfiles(env) }),
+		"retry-on": completeClasses,
+		"rules":    cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+		"config":   cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+		"outcome":  words(func() []string { return []string{"stderr", "none", "fd:"} }),
+	}
+	for _, s := range table() {
+		f := dynamic[s.name]
+		if f == nil && len(s.choices) > 0 {
+			f = cobra.FixedCompletions(s.choices, cobra.ShellCompDirectiveNoFileComp)
+		}
+		if f != nil {
+			// Errors only on an unknown flag, and the table defines them all.
+			_ = c.RegisterFlagCompletionFunc(s.name, f)
+		}
+	}
+	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+}
+
+// completeClasses completes the last entry of a list.
+func completeClasses(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	head := typed[:strings.LastIndexByte(typed, ',')+1]
+	var out []cobra.Completion
+	for _, name := range classNames() {
+		if !slices.Contains(strings.Split(head, ","), name) {
+			out = append(out, head+name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// knownBudgets lists what the state directory holds; a completion that cannot
+// look offers nothing.
+func knownBudgets(env Env) []string {
+	names, err := fileStore(findPlaces(env.variables(), &settings{})).List(context.Background(), budget.Named)
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+func knownProfiles(env Env) []string {
+	conf, err := loadConfiguration(env.variables(), env.variables()["RETRYX_CONFIG"], "")
+	if err != nil {
+		return nil
+	}
+	return conf.profiles
+}

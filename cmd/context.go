@@ -1,0 +1,233 @@
+package cmd
+
+// The context: what travels to the child in RETRYX_ variables, and what a
+// nested retryx takes from them. These names are context, not settings: they
+// are never bound to the flags of the same name (RETRYX_STATE_DIR and
+// RETRYX_BUDGET_STORE are both). A name without a value is unset, so that a
+// stale one never reaches a child. A malformed value is a warning, never an
+// error: it comes from whoever called us, not from our user.
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retryx/retryx/budget"
+	"github.com/retryx/retryx/exec"
+)
+
+const (
+	envAttempt       = "RETRYX_ATTEMPT"
+	envAttemptLimit  = "RETRYX_ATTEMPT_LIMIT"
+	envRunID         = "RETRYX_RUN_ID"
+	envKey           = "RETRYX_IDEMPOTENCY_KEY"
+	envDeadline      = "RETRYX_DEADLINE"
+	envRemaining     = "RETRYX_REMAINING_MS"
+	envBudget        = "RETRYX_BUDGET"
+	envBudgetOrigin  = "RETRYX_BUDGET_ORIGIN"
+	envBudgetStore   = "RETRYX_BUDGET_STORE"
+	envStateDir      = "RETRYX_STATE_DIR"
+	envCancelFile    = "RETRYX_CANCEL_FILE"
+	envKillAfter     = "RETRYX_KILL_AFTER_MS"
+	envDepth         = "RETRYX_DEPTH"
+	envPreviousClass = "RETRYX_PREVIOUS_CLASS"
+	envPreviousExit  = "RETRYX_PREVIOUS_EXIT"
+	envHint          = "RETRYX_HINT"
+)
+
+// contextNames are all names of the context; the child's environment holds
+// exactly those that have a value now.
+func contextNames() []string {
+	return []string{
+		envAttempt, envAttemptLimit, envRunID, envKey, envDeadline, envRemaining, envBudget, envBudgetOrigin,
+		envBudgetStore, envStateDir, envCancelFile, envKillAfter, envDepth, envPreviousClass, envPreviousExit, envHint,
+	}
+}
+
+const (
+	originNamed    = "named"
+	originImplicit = "implicit"
+
+	// killStep is how much sooner an inner layer ends its child than the layer
+	// around it does, so that an outer end never orphans the leaf.
+	killStep     = 500 * time.Millisecond
+	leastKill    = 100 * time.Millisecond
+	escalate     = 200 * time.Millisecond // between a repeated signal and KILL
+	escalateStep = 50 * time.Millisecond  // less per level
+	deepest      = 1000                   // an inherited depth beyond this is malformed
+)
+
+// inherited is the context that retryx itself was started with.
+type inherited struct {
+	nested      bool // a retryx is above us
+	depth       int  // our own: 0 at the top
+	runID       string
+	key         string
+	deadline    time.Time
+	budgets     []string
+	named       bool // the inherited budgets were named by somebody
+	cancelFiles []string
+	killAfter   time.Duration // 0: not inherited
+	hint        string
+	warnings    []string
+}
+
+// inherit reads the context. It never fails: what is malformed is left out and
+// warned about.
+func inherit(environ map[string]string) inherited {
+	in := inherited{
+		key:   environ[envKey],
+		hint:  environ[envHint],
+		named: environ[envBudgetOrigin] == originNamed,
+	}
+	bad := func(name string) {
+		in.warnings = append(in.warnings, fmt.Sprintf("malformed %s ignored: %q", name, environ[name]))
+	}
+	if v := environ[envDepth]; v != "" {
+		in.nested = true
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > deepest {
+			bad(envDepth)
+		} else {
+			in.depth = n
+		}
+	}
+	if v := environ[envRunID]; v != "" {
+		id, err := parseRunID(v)
+		if err != nil {
+			bad(envRunID)
+		}
+		in.runID = id
+	}
+	if v := environ[envDeadline]; v != "" {
+		t, err := time.Parse(time.RFC3339Nano, v)
+		if err != nil {
+			bad(envDeadline)
+		}
+		in.deadline = t
+	}
+	for name := range splitList(environ[envBudget], ",") {
+		n, err := budget.ParseName(name)
+		if err != nil {
+			bad(envBudget)
+			continue
+		}
+		in.budgets = append(in.budgets, n)
+	}
+	if v := environ[envKillAfter]; v != "" {
+		ms, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || ms <= 0 || ms > longest.Milliseconds() {
+			bad(envKillAfter)
+		} else {
+			in.killAfter = time.Duration(ms) * time.Millisecond
+		}
+	}
+	for path := range splitList(environ[envCancelFile], ":") {
+		in.cancelFiles = append(in.cancelFiles, path)
+	}
+	return in
+}
+
+func splitList(s, sep string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for part := range strings.SplitSeq(s, sep) {
+			if part != "" && !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// bound narrows a policy by what was inherited: the earlier deadline wins, and
+// our child is ended before the layer above ends us.
+func (in inherited) bound(p *exec.Policy) {
+	if !in.deadline.IsZero() && (p.Deadline.IsZero() || in.deadline.Before(p.Deadline)) {
+		p.Deadline = in.deadline
+	}
+	if in.killAfter > 0 {
+		p.KillAfter = min(p.KillAfter, max(in.killAfter-killStep, leastKill))
+	}
+	p.EscalateAfter = max(0, escalate-time.Duration(in.depth)*escalateStep)
+}
+
+// handed is the context that one run hands to its child.
+type handed struct {
+	limit       int
+	runID       string
+	key         string
+	deadline    time.Time
+	budgets     []string
+	named       bool
+	store       string
+	stateDir    string
+	cancelFiles []string
+	killAfter   time.Duration
+	depth       int // of the child's own retryx
+	hint        string
+}
+
+// environment returns base with the context of one attempt in place of the one
+// that we were started with.
+func (h handed) environment(base []string, next exec.Next, now time.Time) []string {
+	names := contextNames()
+	env := make([]string, 0, len(base)+len(names))
+	for _, kv := range base {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.Contains(names, name) {
+			env = append(env, kv)
+		}
+	}
+	set := func(name, value string) {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	set(envAttempt, strconv.Itoa(next.N))
+	set(envAttemptLimit, strconv.Itoa(h.limit))
+	set(envRunID, h.runID)
+	set(envKey, h.key)
+	if !h.deadline.IsZero() {
+		set(envDeadline, h.deadline.UTC().Format(time.RFC3339Nano))
+		set(envRemaining, strconv.FormatInt(max(0, h.deadline.Sub(now)).Milliseconds(), 10))
+	}
+	if len(h.budgets) > 0 {
+		set(envBudget, strings.Join(h.budgets, ","))
+		if h.named {
+			set(envBudgetOrigin, originNamed)
+		} else {
+			set(envBudgetOrigin, originImplicit)
+		}
+	}
+	set(envBudgetStore, h.store)
+	set(envStateDir, h.stateDir)
+	set(envCancelFile, strings.Join(h.cancelFiles, ":"))
+	set(envKillAfter, strconv.FormatInt(h.killAfter.Milliseconds(), 10))
+	set(envDepth, strconv.Itoa(h.depth))
+	set(envHint, h.hint)
+	if p := next.Previous; p != nil {
+		set(envPreviousClass, string(p.Verdict.Class))
+		set(envPreviousExit, strconv.Itoa(childStatus(p)))
+	}
+	return env
+}
+
+// expand replaces the names of the context in one argument. Other braces stay.
+func (h handed) expand(arg string, next exec.Next, now time.Time) string {
+	if !strings.Contains(arg, "{") {
+		return arg
+	}
+	deadline, remaining := "", ""
+	if !h.deadline.IsZero() {
+		deadline = h.deadline.UTC().Format(time.RFC3339)
+		remaining = strconv.FormatInt(int64(max(0, h.deadline.Sub(now)).Seconds()), 10)
+	}
+	return strings.NewReplacer(
+		"{attempt}", strconv.Itoa(next.N),
+		"{idempotency_key}", h.key,
+		"{deadline}", deadline,
+		"{remaining_s}", remaining,
+		"{run_id}", h.runID,
+	).Replace(arg)
+}

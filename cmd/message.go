@@ -1,0 +1,337 @@
+package cmd
+
+// One sentence on how a run ended: what happened, then what to do. A refusal
+// says that it is ours, whose budget or breaker it was, what that holds, when
+// asking again makes sense and which policy acted. A stop by judgement names
+// the flag that would have made this very failure a retry.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/retryx/retryx/budget"
+	"github.com/retryx/retryx/classify"
+	"github.com/retryx/retryx/exec"
+)
+
+// message is the sentence for o, redacted, one line.
+func message(o *exec.Outcome, f facts) string {
+	return f.redact.line(sentence(o, f), messageLimit)
+}
+
+func sentence(o *exec.Outcome, f facts) string {
+	last := o.Last()
+	if last != nil && last.Verdict.Stop != nil && o.Row == 7 {
+		return stoppedFromBelow(o, last)
+	}
+	switch o.Reason {
+	case exec.Succeeded:
+		return "succeeded" + afterAttempts(o)
+	case exec.Reconciled:
+		return "succeeded: attempt " + number(o) + " had failed, and --reconcile found that it did happen"
+	case exec.OrphanedSuccess:
+		return "succeeded" + afterAttempts(o) + ", but the caller is gone"
+	case exec.CallerGone:
+		return "stopped: the caller is gone; to go on without one: --on-orphan ignore"
+	case exec.OutputClosed:
+		return "stopped: nobody reads the output any more"
+	case exec.BySignal:
+		return "cancelled by " + signalName(o.CancelSignal) + when(o)
+	case exec.ByCancelToken:
+		return cancelledByToken(o)
+	case exec.ChildInterrupted:
+		return "cancelled: the command was interrupted (" + howEnded(last) + ")"
+	case exec.StartFailed:
+		return notStarted(last, f.command)
+	case exec.StdinConsumed:
+		return "not retried: the command's input is used up; to give every attempt the same input: --stdin replay"
+	}
+	return limitSentence(o, f)
+}
+
+// limitSentence is about limits and refusals.
+func limitSentence(o *exec.Outcome, f facts) string {
+	switch o.Reason {
+	case exec.AttemptsExhausted:
+		return "gave up" + afterAttempts(o) + lastFailure(o)
+	case exec.DeadlineExceeded:
+		return pastCeiling(o, "the deadline "+instant(f.deadline))
+	case exec.ElapsedExhausted:
+		return pastCeiling(o, "--max-elapsed")
+	case exec.RetryAfterTooLong:
+		return fmt.Sprintf("not retried: asked to wait %s, which is longer than --max-retry-after or the time that is left; try again in %s",
+			shortDuration(o.StatedWait), shortDuration(o.StatedWait))
+	case exec.CircuitOpen:
+		return circuitOpen(o, f)
+	case exec.BudgetDenied:
+		return "retry refused by budget " + quoted(o.Refusal.Budget) + ": " + balance(o.Refusal) + policyInForce(o.Refusal)
+	case exec.BudgetUnavailable:
+		return unavailable(o.Refusal)
+	case exec.InternalError:
+		return internalError(o.Fault)
+	}
+	return stoppedByJudgement(o, f)
+}
+
+func afterAttempts(o *exec.Outcome) string {
+	if o.AttemptCount == 1 {
+		return " after 1 attempt"
+	}
+	return " after " + number(o) + " attempts"
+}
+
+func number(o *exec.Outcome) string { return fmt.Sprint(o.AttemptCount) }
+
+// when says where in the run a cancel came.
+func when(o *exec.Outcome) string {
+	switch {
+	case o.AttemptCount == 0:
+		return " before the first attempt"
+	case o.CancelledInAttempt:
+		return " during attempt " + number(o)
+	default:
+		return " after attempt " + number(o)
+	}
+}
+
+func cancelledByToken(o *exec.Outcome) string {
+	text := "cancelled by the cancel file" + when(o)
+	if o.CancelReason != "" {
+		text += ": " + o.CancelReason
+	}
+	return text
+}
+
+// stoppedFromBelow is a stop that the command asked for.
+func stoppedFromBelow(o *exec.Outcome, last *exec.Attempt) string {
+	if last.Verdict.Nested {
+		return fmt.Sprintf("stopped: the retryx inside ended as %s: %s", o.Label, o.Reason)
+	}
+	if o.Reason == exec.StoppedByChild {
+		return "stopped: the command said in RETRYX_HINT that it must not be retried"
+	}
+	return fmt.Sprintf("stopped: the command said in RETRYX_HINT that it must not be retried: %s", o.Reason)
+}
+
+// lastFailure says how the last attempt ended and what that was taken for.
+func lastFailure(o *exec.Outcome) string {
+	last := o.Last()
+	if last == nil {
+		return ""
+	}
+	return ": " + howEnded(last) + ", " + judged(last)
+}
+
+// judged is the class and the rule that gave it.
+func judged(a *exec.Attempt) string {
+	if a.Verdict.Rule == "" {
+		return string(a.Verdict.Class)
+	}
+	return string(a.Verdict.Class) + " (" + a.Verdict.Rule + ")"
+}
+
+func pastCeiling(o *exec.Outcome, ceiling string) string {
+	switch {
+	case o.AttemptCount == 0:
+		return "not started: " + ceiling + " has passed"
+	case o.CutByCeiling:
+		return "attempt " + number(o) + " was ended: " + ceiling + " has passed"
+	default:
+		return "not retried: " + ceiling + " leaves no time for another attempt" + lastFailure(o)
+	}
+}
+
+func circuitOpen(o *exec.Outcome, f facts) string {
+	what := "retry refused"
+	if o.AttemptCount == 0 {
+		what = "not started: refused"
+	}
+	text := what + " by the breaker of budget " + quoted(o.Refusal.Budget)
+	if b := f.breaker; b != nil && b.State == budget.BreakerHalfOpen.String() {
+		text += ": one probe is under way"
+	} else if b != nil && b.Failures > 0 {
+		text += fmt.Sprintf(": open after %s", counted(b.Failures, "failure"))
+	} else {
+		text += ": open"
+	}
+	if o.Refusal.Next > 0 {
+		text += ", next try in " + shortDuration(o.Refusal.Next)
+	}
+	return text + policyInForce(o.Refusal)
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// balance is what a budget that refused holds.
+func balance(d budget.Decision) string {
+	text := fmt.Sprintf("%s of %s tokens", shortNumber(d.Tokens), shortNumber(d.Cap))
+	if d.Next < 0 {
+		return text + ", and none will come"
+	}
+	return text + ", next whole token in " + shortDuration(d.Next)
+}
+
+// policyInForce says which policy stood in for a store that failed.
+func policyInForce(d budget.Decision) string {
+	if d.Policy == "" {
+		return ""
+	}
+	text := "; policy " + d.Policy
+	switch d.Policy {
+	case budget.PolicyFallback:
+		text += ": counted on this machine only"
+	case budget.PolicyLocal:
+		text += ": counted for this run only"
+	case budget.PolicyClosed, budget.PolicyOpen:
+	}
+	return text + because(d.Detail)
+}
+
+func unavailable(d budget.Decision) string {
+	policy := d.Policy
+	if policy == "" {
+		policy = budget.PolicyClosed
+	}
+	return "retry refused: budget " + quoted(d.Budget) + " cannot be read" + because(d.Detail) + "; policy " + policy +
+		"; to retry without it: --budget-on-error local"
+}
+
+func because(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return " (" + detail + ")"
+}
+
+func internalError(fault error) string {
+	if fault == nil {
+		return "retryx itself failed"
+	}
+	return "retryx itself failed: " + fault.Error()
+}
+
+// stoppedByJudgement is a failure of a class that is not retried.
+func stoppedByJudgement(o *exec.Outcome, f facts) string {
+	last := o.Last()
+	if last == nil {
+		return fmt.Sprintf("ended as %s: %s", o.Label, o.Reason)
+	}
+	text := "stopped: " + judged(last)
+	if r := o.Reconciliation; r != nil && r.After == last.N {
+		text += ": --reconcile could not tell whether it happened"
+	}
+	if n := len(o.Corrections); n > 0 && o.Corrections[n-1].After == last.N && o.Corrections[n-1].Err != "" {
+		text += ": " + o.Corrections[n-1].Err
+	}
+	return text + "; " + overrule(last, f)
+}
+
+// overrule names what would have made it a retry.
+func overrule(a *exec.Attempt, f facts) string {
+	switch v := a.Verdict; {
+	case strings.HasPrefix(v.Rule, "flag/"):
+		return "a rule of this command line says so"
+	case v.Class == classify.Ambiguous && !f.idempotent:
+		return "the write may have happened; if repeating it does no harm: --idempotent; to find out first: --reconcile CMD"
+	case a.TimedOut, a.Result.Signal != 0, a.Result.Code < 0:
+		return "to retry it anyway: --retry-on " + retrySetWith(v.Class)
+	case v.Class == classify.Correctable:
+		return fmt.Sprintf("to have it corrected: --correct CMD; to retry it anyway: --retry-exit %d", a.Result.Code)
+	default:
+		return fmt.Sprintf("to retry it anyway: --retry-exit %d", a.Result.Code)
+	}
+}
+
+// retrySetWith is the default set and one more, as the flag replaces the set.
+func retrySetWith(class classify.Class) string {
+	set := string(classify.Transient) + "," + string(classify.Unknown)
+	if class == classify.Transient || class == classify.Unknown || class == "" {
+		return set
+	}
+	return set + "," + string(class)
+}
+
+// notStarted says why a command could not be started, and what people mean who
+// write it so.
+func notStarted(last *exec.Attempt, command []string) string {
+	name := ""
+	if len(command) > 0 {
+		name = command[0]
+	}
+	if last == nil || last.Result.StartErr == nil {
+		return "cannot start " + quoted(name)
+	}
+	err := last.Result.StartErr
+	switch {
+	case err.Status == exitNotFound:
+		return notFound(name)
+	case errors.Is(err, syscall.EACCES) && strings.Contains(name, "/"):
+		return "cannot start " + quoted(name) + ": permission denied; make it executable with chmod +x, or run it with its interpreter"
+	case errors.Is(err, syscall.EISDIR):
+		return "cannot start " + quoted(name) + ": it is a directory"
+	case errors.Is(err, syscall.ENOEXEC):
+		return "cannot start " + quoted(name) + ": it is no program and its first line names no interpreter; run it with one, as in sh " + name
+	case errors.Is(err, syscall.E2BIG):
+		return "cannot start " + quoted(name) + ": the arguments and the environment are too long; pass them in a file"
+	}
+	return "cannot start " + quoted(name) + ": " + err.Error()
+}
+
+const exitNotFound = 127
+
+// notFound guesses why there is no such command.
+func notFound(name string) string {
+	text := "command not found: " + quoted(name)
+	switch {
+	case name == "":
+		return text + "; a variable in its place may be empty"
+	case isBuiltin(name):
+		return text + "; it is part of the shell: sh -c '" + name + " ...'"
+	case strings.ContainsAny(name, " \t\n"):
+		if strings.ContainsAny(name, "|&;<>$`*(){}\n") {
+			return text + "; for a shell's command line: sh -c '...'"
+		}
+		return text + "; leave out the quotes"
+	case isAssignment(name):
+		return text + "; to set a variable: env " + name + " command"
+	case strings.HasPrefix(name, "~"):
+		return text + "; only a shell replaces ~, and not within quotes"
+	case strings.Contains(name, "/"):
+		return text + "; there is no such file, or the interpreter in its first line is missing"
+	}
+	return text + "; is it installed, and in PATH?"
+}
+
+// isBuiltin knows what people try that only a shell can do.
+func isBuiltin(name string) bool {
+	switch name {
+	case ".", ":", "[[", "alias", "cd", "declare", "eval", "exec", "exit", "export", "for", "if", "let", "pushd", "popd",
+		"set", "shopt", "source", "ulimit", "umask", "unset", "until", "while", "{", "(", "!":
+		return true
+	}
+	return false
+}
+
+// isAssignment reports whether name is NAME=VALUE.
+func isAssignment(name string) bool {
+	variable, _, ok := strings.Cut(name, "=")
+	if !ok || variable == "" || isDigit(variable[0]) {
+		return false
+	}
+	for i := range len(variable) {
+		if c := variable[i]; !isLetter(c) && !isDigit(c) && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// quoted is a name in quotes. What would be escaped was made printable before.
+func quoted(name string) string { return `"` + oneLine(printable(name)) + `"` }

@@ -1,0 +1,299 @@
+package cmd
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestRedactorText(t *testing.T) {
+	const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+	environ := []string{
+		"DEPLOY_TOKEN=s3cr3t-value", "MY_PASS=p@ss w/rd", "HOME=/home/u", "PWD=/home/u/x", "AUTH_MODE=true",
+		"SSH_AUTH_SOCK=agent.sock.here", "RETRYX_IDEMPOTENCY_KEY=01JABCDEFGH", "KEY_FILE=./id_ed25519", "key_lower=lower-case-value",
+		"PIN_KEY=12345", "JSON_SECRET=a\"b\\c\"d", "PLAIN=not-a-secret",
+	}
+	r := newRedactor(environ, []string{"-u", "--user"}, []*regexp.Regexp{regexp.MustCompile(`acct-\d+`)})
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", "curl: (7) Failed to connect to 127.0.0.1 port 9", "curl: (7) Failed to connect to 127.0.0.1 port 9"},
+		{"variable", "sent s3cr3t-value to x", "sent *** to x"},
+		{"variable twice", "s3cr3t-values3cr3t-value", "***"},
+		{"variable in lower case", "lower-case-value", "***"},
+		{"percent-encoded", "GET /?k=p%40ss+w%2Frd and p@ss%20w%2Frd", "GET /?k=*** and ***"},
+		{"as JSON", `{"x":"a\"b\\c\"d"}`, `{"x":"***"}`},
+		{"paths, short values and ours stay", "/home/u/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret", "/home/u/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret"},
+		{"user's expression", "acct-12 and acct-345", "*** and ***"},
+		{"colours inside", "s3cr3t\x1b[31m-value", "***"},
+		{"bidi inside", "s3cr3t\u202e-val\u200bue", "***"},
+
+		{"url", "fatal: https://bob:hunter2@host/x.git not found", "fatal: https://***@host/x.git not found"},
+		{"url, token alone", "https://abcdef@host", "https://***@host"},
+		{"url, at sign in password", "https://bob:a@b@host/", "https://***@host/"},
+		{"url, slash in password", "postgres://bob:a/b@host/db", "postgres://***@host/db"},
+		{"url with port and scope stays", "https://host:8080/@scope/pkg", "https://host:8080/@scope/pkg"},
+		{"url, IPv6 and scope stays", "http://[::1]:80/@scope http://[::1]/@scope", "http://[::1]:80/@scope http://[::1]/@scope"},
+		{"scp stays", "git@host:repo.git", "git@host:repo.git"},
+		{"mail stays", "to bob@example.org", "to bob@example.org"},
+
+		{"authorization", "> Authorization: Bearer abc", "> Authorization: ***"},
+		{"authorization without blank", "authorization:abc def", "authorization:***"},
+		{"authorization in quotes", `curl -H "Authorization: token abc" http://x`, `curl -H "Authorization: ***" http://x`},
+		{"own header", "> X-Api-Thing: 17 18\n> Accept: */*", "> X-Api-Thing: ***\n> Accept: */*"},
+		{"telling header", "Private-Token: abc", "Private-Token: ***"},
+		{"cookie", "< Set-Cookie: a=b; c=d", "< Set-Cookie: ***"},
+		{"standard header stays", "Retry-After: 30", "Retry-After: 30"},
+		{"bearer alone", "got Bearer abc123def456ghi", "got Bearer ***"},
+		{"bearer in prose stays", "Bearer authentication failed; bearer token invalid", "Bearer authentication failed; bearer token invalid"},
+
+		{"password", "password=x", "password=***"},
+		{"case and prefix", "db.accessToken=abc&x=1", "db.accessToken=***&x=1"},
+		{"form", "user[password]=abc", "user[password]=***"},
+		{"api_key and API-KEY", "api_key=a API-KEY=b apikey=c", "api_key=*** API-KEY=*** apikey=***"},
+		{"quoted", `password="a b c" next`, `password="***" next`},
+		{"quoted with a quote", `password="a \" c" next`, `password="***" next`},
+		{"ini", "client_secret = abc", "client_secret = ***"},
+		{"connection string", "Server=x;Password=abc;Database=y", "Server=x;Password=***;Database=y"},
+		{"signature", "https://s3/x?X-Amz-Signature=abcdef&y=1", "https://s3/x?X-Amz-Signature=***&y=1"},
+		{"json", `{"token": "abc", "n": 1}`, `{"token": "***", "n": 1}`},
+		{"json in json", `"{\"password\":\"abc\"}"`, `"{\"password\":\"***\"}"`},
+		{"python", `{'api_key': 'abc'}`, `{'api_key': '***'}`},
+		{"yaml", "password: abc", "password: ***"},
+		{"empty", "password= token=", "password= token="},
+		{"variable assignment", "MY_AUTH=abcdef GIT_KEY=ab", "MY_AUTH=*** GIT_KEY=ab"},
+		{"directory stays", "PWD=/tmp OLDPWD=/x", "PWD=/tmp OLDPWD=/x"},
+		{"npm", "//registry/:_auth=YWJjZGVm", "//registry/:_auth=***"},
+		{"tokens stay", "max_tokens=5 Unexpected token: }", "max_tokens=5 Unexpected token: }"},
+		{"words that only end so stay", "bypass=1 config=2 keys=3", "bypass=1 config=2 keys=3"},
+		{"error about a secret stays", `Error: secret "x" not found: secret: no such key`, `Error: secret "x" not found: secret: no such key`},
+
+		{"flag", "+ deploy --token abc --host x", "+ deploy --token *** --host x"},
+		{"flag with equals", "deploy --api-key=abc", "deploy --api-key=***"},
+		{"flag in quotes", "deploy --password 'a b' x", "deploy --password '***' x"},
+		{"tool's flag", "--user=bob:x --user bob:x", "--user=*** --user ***"},
+		{"short flag in prose stays", "use -u root", "use -u root"},
+
+		{"github", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "***"},
+		{"gitlab", "x glpat-abcdefghijklmnopqrst.", "x ***."},
+		{"aws", "AKIAIOSFODNN7EXAMPLE", "***"},
+		{"slack", "xoxb-123456789012-abc", "***"},
+		{"json web token", "jwt " + jwt + " end", "jwt *** end"},
+		{"private key", "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\nb", "a\n-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----\nb"},
+		{"private key broken off", "-----BEGIN PRIVATE KEY-----\nMIIE", "-----BEGIN PRIVATE KEY-----***"},
+		{"certificate stays", "-----BEGIN CERTIFICATE-----\nMIIE", "-----BEGIN CERTIFICATE-----\nMIIE"},
+		{"inside a word stays", "my_ghp_abcdefghijklmnopqrstuvwxyz0123456789", "my_ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := r.text(tt.in)
+			if got != tt.want {
+				t.Errorf("text(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+			if again := r.text(got); again != got {
+				t.Errorf("text(text(%q)) = %q, want %q", tt.in, again, got)
+			}
+		})
+	}
+}
+
+func TestRedactorHidesSecretsOfManyLines(t *testing.T) {
+	key := "-----BEGIN X-----\nMIIEpAIBAAKCAQEA\nabcdefghijklmnopqr\n-----END X-----\n"
+	r := newRedactor([]string{"SIGNING_KEY=" + key}, nil, nil)
+	for _, in := range []string{key, "parse abcdefghijklmnopqr failed", "parse " + strings.ReplaceAll(key, "\n", " "), strings.ReplaceAll(key, "\n", `\n`)} {
+		if got := r.line(in, 1000); strings.Contains(got, "MIIEpAIBAAKCAQEA") || strings.Contains(got, "abcdefghijklmnopqr") {
+			t.Errorf("line(%q) = %q, want no line of the secret", in, got)
+		}
+	}
+}
+
+func TestRedactorArgv(t *testing.T) {
+	r := newRedactor([]string{"DEPLOY_TOKEN=s3cr3t-value"}, []string{"-u", "--user", "-p", "-storepass"}, nil)
+	for _, tt := range []struct{ in, want []string }{
+		{[]string{"curl", "-fsS", "-o", "x", "https://host/"}, []string{"curl", "-fsS", "-o", "x", "https://host/"}},
+		{[]string{"curl", "-u", "bob:x", "u"}, []string{"curl", "-u", "***", "u"}},
+		{[]string{"curl", "-ubob:x"}, []string{"curl", "-u***"}},
+		{[]string{"curl", "-fsSu", "bob:x"}, []string{"curl", "-fsSu", "***"}},
+		{[]string{"curl", "--user=bob:x", "--user", "bob:x y"}, []string{"curl", "--user=***", "--user", "***"}},
+		{[]string{"keytool", "-storepass", "abc"}, []string{"keytool", "-storepass", "***"}},
+		{[]string{"x", "--client-secret", "a b", "--token=c d"}, []string{"x", "--client-secret", "***", "--token=***"}},
+		{[]string{"x", "--password", "-dash"}, []string{"x", "--password", "***"}},
+		{[]string{"x", "-password", "abc"}, []string{"x", "-password", "***"}},
+		{[]string{"gh", "auth", "login", "--with-token", "x"}, []string{"gh", "auth", "login", "--with-token", "x"}},
+		{[]string{"curl", "-H", "DD-Application: abc def", "-H", "Accept: a/b"}, []string{"curl", "-H", "DD-Application: ***", "-H", "Accept: a/b"}},
+		{[]string{"curl", "-HThing:abc", "--header=Foo: bar"}, []string{"curl", "-HThing: ***", "--header=Foo: ***"}},
+		{[]string{"ldapsearch", "-H", "ldap://host"}, []string{"ldapsearch", "-H", "ldap://host"}},
+		{[]string{"rsync", "-H", "host2:/path"}, []string{"rsync", "-H", "host2:/path"}},
+		{[]string{"sh", "-c", "mysql -ps3kret -h db && mysql -p s3kret"}, []string{"sh", "-c", "mysql -p*** -h db && mysql -p ***"}},
+		{[]string{"env", "PGPASSWORD=x", "psql"}, []string{"env", "PGPASSWORD=***", "psql"}},
+		{[]string{"deploy", "s3cr3t-value"}, []string{"deploy", "***"}},
+		{[]string{"--token", "x"}, []string{"--token", "x"}},
+		{[]string{"x", "\x1b[31mred\xff"}, []string{"x", "red\ufffd"}},
+		{nil, []string{}},
+	} {
+		if diff := cmp.Diff(tt.want, r.argv(tt.in)); diff != "" {
+			t.Errorf("argv(%q) differs (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+func TestRedactorLine(t *testing.T) {
+	r := newRedactor([]string{"A_TOKEN=abc def", "B_TOKEN=0123456789"}, nil, nil)
+	for _, tt := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"a\n\tb  c\r\nd", 100, "a b  c d"},
+		{"x abc\ndef y", 100, "x *** y"},
+		{"0123456789 0123456789", 8, "*** ***"},
+		{"aé", 2, "a"},
+		{"aé", 3, "aé"},
+		{"abc", 0, ""},
+		{"a\u2028b\u0000c\u0085\xff\xfe", 100, "a bc\ufffd"},
+	} {
+		if got := r.line(tt.in, tt.limit); got != tt.want {
+			t.Errorf("line(%q, %d) = %q, want %q", tt.in, tt.limit, got, tt.want)
+		}
+	}
+}
+
+func TestRedactorTailHidesTheEndOfASecret(t *testing.T) {
+	r := newRedactor([]string{"A_TOKEN=0123456789abcdef"}, nil, nil)
+	for _, tt := range []struct{ in, want string }{
+		{"789abcdef rest\nmore", "*** rest\nmore"},
+		{"cdef rest", "cdef rest"},
+		{"0123456789abcdef\x1b]0;title\a\r\n", "***\n"},
+	} {
+		if got := r.tail([]byte(tt.in)); got != tt.want {
+			t.Errorf("tail(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestNilRedactor(t *testing.T) {
+	var r *redactor
+	if got, want := r.text("password=x\x1b[0m")+r.line("a\nb", 9)+r.tail([]byte("c\x00")), "password=***a bc"; got != want {
+		t.Errorf("nil redactor gives %q, want %q", got, want)
+	}
+	if got, want := r.argv([]string{"x", "--token", "y"}), []string{"x", "--token", "***"}; !slices.Equal(got, want) {
+		t.Errorf("argv = %q, want %q", got, want)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"\x1b[1;31mred\x1b[0m", "red"},
+		{"\x1b]8;;http://x\x1b\\link\x1b]8;;\a", "link"},
+		{"\x1b]never closed\nerror", "never closed\nerror"},
+		{"\x1b[12\nerror", "\nerror"},
+		{"\x1b", ""},
+		{"10%\r20%\r\nok", "10%\n20%\nok"},
+		{"a\xe2\x1b[0m\x80\xaeb", "a\ufffd\ufffdb"},
+		{"\u202eab\u2066c\ufeff\u200b\U000e0041", "abc"},
+		{"\u200d\u200c", "\u200d\u200c"},
+	} {
+		if got := printable(tt.in); got != tt.want {
+			t.Errorf("printable(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// checkRedacted holds r to what it promises about any text.
+func checkRedacted(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, r *redactor, secret, in string,
+) {
+	t.Helper()
+	secret = strings.TrimSpace(printable(secret))
+	known := utf8.RuneCountInString(secret) >= shortestSecret
+	got := r.text(in)
+	if known && strings.Contains(got, secret) {
+		t.Errorf("text(%q) = %q, want no %q", in, got, secret)
+	}
+	if again := r.text(got); again != got {
+		t.Errorf("text(text(%q)) = %q, want %q", in, again, got)
+	}
+	if !utf8.ValidString(got) || printable(got) != got {
+		t.Errorf("text(%q) = %q, want it printable", in, got)
+	}
+	line := r.line(in, 100)
+	if len(line) > 100 || strings.ContainsAny(line, "\n\t") || !utf8.ValidString(line) {
+		t.Errorf("line(%q, 100) = %q, want one line of at most 100 bytes", in, line)
+	}
+	if known && (strings.Contains(line, secret) || strings.Contains(r.tail([]byte(in)), secret)) {
+		t.Errorf("line or tail of %q hold %q", in, secret)
+	}
+	for _, a := range r.argv([]string{in, in, "-u", in}) {
+		if known && strings.Contains(a, secret) {
+			t.Errorf("argv of %q holds %q", in, secret)
+		}
+	}
+}
+
+func FuzzRedactor(f *testing.F) {
+	f.Add("s3cr3t-value", "a s3cr3t-value b https://u:p@h/?token=x Authorization: y")
+	f.Add("***abc", "password=***abcabc --token abc***")
+	f.Add("rd=***", "password=abc")
+	f.Add("a\nb\tc d", "a b c d a\r\nb\tc d")
+	f.Add("a\xffb\x1b[0mcdef", "a\xffbcdef -----BEGIN PRIVATE KEY-----")
+	f.Fuzz(func(t *testing.T, secret, in string) {
+		if strings.ContainsRune(secret, 0) {
+			t.Skip("no variable holds a NUL")
+		}
+		if secret != "" && isPath(secret) {
+			t.Skip("a path")
+		}
+		checkRedacted(t, newRedactor([]string{"X_TOKEN=" + secret}, []string{"-u", "--user"}, nil), secret, in)
+	})
+}
+
+// The same with texts that are made of what the scanners look for.
+func TestRedactorOnHostileTexts(t *testing.T) {
+	words := []string{
+		"=", ":", "://", "@", "/", "?", "&", ";", " ", "\n", "\t", `"`, "'", `\`, "*", "***", "-", "--", "--token", "-u", "--user", "-H ",
+		"password", "token", "X-A", "Authorization", "Bearer ", "ghp_", "abcdefghijklmnopqrst0", "eyJ", ".", "x", "é", "\xff", "\x1b[", "\u202e",
+		"-----BEGIN PRIVATE KEY-----", "-----END", "MY_KEY", "_auth", "pass", "[", "]",
+	}
+	text := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 14).Draw(t, "words"), "")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		secret := text.Draw(t, "secret")
+		in := text.Draw(t, "before") + secret + text.Draw(t, "after")
+		if secret != "" && isPath(secret) {
+			t.Skip("a path")
+		}
+		checkRedacted(t, newRedactor([]string{"X_TOKEN=" + secret}, []string{"-u", "--user"}, nil), secret, in)
+	})
+}
+
+func benchEnviron() []string {
+	environ := []string{"GITHUB_TOKEN=ghs_abcdefghijklmnopqrstuvwxyz0123456789", "NPM_TOKEN=npm_abc12345", "PWD=/home/u", "SSH_AUTH_SOCK=/tmp/x"}
+	for _, n := range []string{"LANG", "TERM", "SHELL", "CI_COMMIT_REF_NAME", "CI_PIPELINE_SOURCE", "GOPATH", "XDG_SESSION_TYPE"} {
+		for _, suffix := range []string{"", "_1", "_2", "_3", "_4", "_5", "_6", "_7", "_8", "_9"} {
+			environ = append(environ, n+suffix+"=some value of no interest")
+		}
+	}
+	return environ
+}
+
+func BenchmarkRedactorSuccessPath(b *testing.B) {
+	environ := benchEnviron()
+	argv := []string{"curl", "-fsS", "--retry", "0", "-H", "Accept: application/json", "-o", "out.json", "https://api.example.org/v1/things?limit=100"}
+	for b.Loop() {
+		newRedactor(environ, []string{"-u", "--user"}, nil).argv(argv)
+	}
+}
+
+func BenchmarkRedactorTail(b *testing.B) {
+	r := newRedactor(benchEnviron(), nil, nil)
+	tail := []byte(strings.Repeat("2026-01-02 03:04:05 INFO  fetch https://host/path?x=1 took 12 ms, status=200\n", 64<<10/77))
+	b.SetBytes(int64(len(tail)))
+	for b.Loop() {
+		r.tail(tail)
+	}
+}

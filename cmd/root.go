@@ -1,0 +1,138 @@
+package cmd
+
+// The command tree. A subcommand is recognised only as the very first argument:
+// after any flag, and after "--", the word is the command to run. So everything
+// else is handed to `run`, whose flag parsing stops at the first word.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// execute runs one command line and returns the exit status.
+func execute(env Env) int {
+	status := 0
+	root := newRoot(env, &status)
+	root.SetArgs(route(root, env.Args))
+	if err := root.Execute(); err != nil {
+		return complain(env, err)
+	}
+	return status
+}
+
+// route puts "run" in front of a command line that names no subcommand.
+func route(root *cobra.Command, args []string) []string {
+	completing := len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+	head, rest := args[:0:0], args
+	if completing {
+		head, rest = args[:1], args[1:]
+		if len(rest) <= 1 && !strings.HasPrefix(strings.Join(rest, ""), "-") {
+			return args // the first word: a subcommand or a command
+		}
+	}
+	if len(rest) > 0 && slices.Contains(subcommands(root), rest[0]) {
+		return args
+	}
+	return slices.Concat(head, []string{"run"}, rest)
+}
+
+func subcommands(root *cobra.Command) []string {
+	names := []string{"help"}
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+func newRoot(env Env, status *int) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "retryx",
+		Short:             "run a command again when that can help, and only then",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		newRunCommand(env, status), newBudgetCommand(env, status), newPlanCommand(env), newClassifyCommand(env), newRulesCommand(env, status), newConfigCommand(env),
+		newCompletionCommand(env), newManCommand(env), newRunIDCommand(env), newVersionCommand(env),
+	)
+	return root
+}
+
+// flagError makes a usage error of a flag that cobra could not read.
+func flagError(c *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	text := err.Error()
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		name := unknown.GetSpecifiedName()
+		text = fmt.Sprintf("unknown flag %s%s; flags of the command stand after --", flagSpelling(name), didYouMean(name, names))
+	}
+	return &usageError{[]string{text}}
+}
+
+func flagSpelling(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func newRunCommand(env Env, status *int) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run [flags] -- command [args...]",
+		Short: "run a command (the word run may be left out)",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if v, _ := c.Flags().GetBool("version"); v {
+				fmt.Fprintln(env.Stdout, "retryx "+Version())
+				return nil
+			}
+			if len(args) == 0 {
+				fmt.Fprint(env.Stderr, runHelp())
+				*status = exitOwn
+				return nil
+			}
+			*status = run(env, c.Flags(), args)
+			return nil
+		},
+	}
+	define(c.Flags(), table())
+	c.Flags().Bool("version", false, "print the version")
+	c.Flags().SetInterspersed(false)
+	complete(c, env)
+	c.SetHelpFunc(func(*cobra.Command, []string) { fmt.Fprint(env.Stdout, runHelp()) })
+	return c
+}
+
+func newVersionCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(env.Stdout, "retryx "+Version())
+			return err
+		},
+	}
+}
+
+func newRunIDCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "run-id", Short: "print a new run id, for RETRYX_RUN_ID", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(env.Stdout, newID())
+			return err
+		},
+	}
+}

@@ -1,0 +1,328 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/pflag"
+
+	"github.com/retryx/retryx/budget"
+	"github.com/retryx/retryx/classify"
+	"github.com/retryx/retryx/exec"
+	"github.com/retryx/retryx/exec/proc"
+	"github.com/retryx/retryx/statefile"
+)
+
+const (
+	journalName  = "outcomes.jsonl"
+	journalLimit = 16 << 20
+	journalWait  = 250 * time.Millisecond
+)
+
+// invocation is one run of retryx with everything that it was given. It is put
+// together before the first attempt and does not change afterwards.
+type invocation struct {
+	env      Env
+	vars     map[string]string
+	conf     *configuration
+	settings *settings
+	in       inherited
+	command  []string
+	read     classify.Command
+	places   places
+	members  membership
+	ledger   *budget.Ledger
+	handed   handed
+	hints    hints
+	news     news
+	redact   *redactor
+	dest     *destination
+	warnings []string
+	started  time.Time
+}
+
+// run runs a command. It returns retryx's exit status, or does not return when
+// retryx has to die by a signal.
+func run(env Env, flags *pflag.FlagSet, command []string) int {
+	inv, err := prepare(env, flags, command)
+	if err != nil {
+		return complain(env, err)
+	}
+	shared := proc.Foreground()
+	signals, stopListening := listen(shared)
+	o, success := inv.execute(signals, shared)
+	end := inv.finish(o, success)
+	if end.die != 0 {
+		die(end.die)
+	}
+	stopListening()
+	return end.status
+}
+
+// complain says why nothing was run.
+func complain(env Env, err error) int {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		for _, p := range usage.problems {
+			say(env.Stderr, "%s", p)
+		}
+	} else {
+		say(env.Stderr, "%s", err)
+	}
+	return exitOwn
+}
+
+func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, error) {
+	inv := &invocation{env: env, vars: env.variables(), command: command, started: time.Now()}
+	s, conf, err := readSettings(inv.vars, flags, inv.started)
+	if err != nil {
+		return nil, err
+	}
+	inv.settings, inv.conf = s, conf
+	inv.in = inherit(inv.vars)
+	inv.in.bound(&s.policy)
+	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
+	if b := s.change.Bonus; b != nil && *b > bonusWarned {
+		inv.warn("budget_bonus: %s allows that much extra load for good; 0.25 is plenty", b)
+	}
+	inv.read = classify.Read(command)
+	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
+	if inv.dest, err = openDestination(s.outcome, env.Stderr); err != nil {
+		return nil, &usageError{[]string{"--outcome: " + err.Error()}}
+	}
+	inv.identify()
+	inv.places = findPlaces(inv.vars, s)
+	inv.members = memberOf(s, inv.in, inv.read.Tool)
+	inv.ledger = newLedger(s, conf, inv.places, inv.members, inv.handed.runID)
+	inv.openPlaces()
+	inv.hand()
+	return inv, nil
+}
+
+// bonusWarned is the bonus above which a budget hardly limits anything: it is
+// the share of extra load that it allows for good.
+const bonusWarned = budget.Token / 4
+
+func readSettings(vars map[string]string, flags *pflag.FlagSet, now time.Time) (*settings, *configuration, error) {
+	explicit := flags.Lookup("config").Value.String()
+	if explicit == "" {
+		explicit = vars["RETRYX_CONFIG"]
+	}
+	profile := flags.Lookup("profile").Value.String()
+	if profile == "" {
+		profile = vars["RETRYX_PROFILE"]
+	}
+	conf, err := loadConfiguration(vars, explicit, profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := newResolver(flags, conf, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := r.settings()
+	return s, conf, err
+}
+
+func (inv *invocation) warn(format string, args ...any) {
+	inv.warnings = append(inv.warnings, fmt.Sprintf(format, args...))
+}
+
+// identify gives the invocation its run id and its key.
+func (inv *invocation) identify() {
+	s, in := inv.settings, inv.in
+	inv.handed.runID = firstOf(s.runID, in.runID)
+	if inv.handed.runID == "" {
+		inv.handed.runID = newID()
+	}
+	inv.handed.key = s.key
+	if inv.handed.key != "" {
+		return
+	}
+	if in.key == "" {
+		inv.handed.key = newID()
+		return
+	}
+	call := callHash(s.step, inv.command)
+	n, err := ordinal(in.hint, call)
+	if err != nil {
+		inv.warn("idempotency key: count equal calls: %s; parallel identical calls need --step", err)
+	}
+	inv.handed.key = deriveKey(in.key, call, n)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// openPlaces readies the private directories. Without them the command runs all
+// the same, only without hints and cancel news.
+func (inv *invocation) openPlaces() {
+	if inv.places.err != nil {
+		inv.warn("state directory: %s", inv.places.err)
+		return
+	}
+	id := newID()
+	dir := inv.places.personal.Path
+	h, err := openHints(dir, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			h, err = openHints(dir, id)
+		}
+	}
+	if err != nil {
+		inv.warn("hint file: %s", err)
+		return
+	}
+	inv.hints = h
+	inv.news.own = filepath.Join(dir, "cancel", id)
+}
+
+// hand puts together what every attempt is told.
+func (inv *invocation) hand() {
+	s, in := inv.settings, inv.in
+	inv.news.watched = slices.Concat(in.cancelFiles, s.cancelFiles)
+	h := &inv.handed
+	h.limit, h.deadline, h.killAfter = s.policy.MaxAttempts, s.policy.Deadline, s.policy.KillAfter
+	h.budgets, h.named = inv.members.names, inv.members.named
+	h.store, h.depth, h.hint = s.store, in.depth+1, inv.hints.path
+	h.cancelFiles = inv.news.watched
+	if inv.news.own != "" {
+		h.cancelFiles = slices.Concat(h.cancelFiles, []string{inv.news.own})
+	}
+	if inv.places.err == nil {
+		h.stateDir = inv.places.shared.Path
+	}
+}
+
+// execute runs the engine.
+func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Outcome, []classify.Range) {
+	s := inv.settings
+	c := &child{
+		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
+		streams: newStreams(inv.env, s, inv.read.StdoutErrors), group: proc.New,
+	}
+	if shared {
+		c.group = proc.Shared
+	}
+	defer c.release()
+	l := inv.lines(c)
+	e := &exec.Engine{
+		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
+		Admit: inv.admits(), Rand: rand.Float64, Signals: signals,
+		Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
+		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
+	}
+	if len(s.hooks) > 0 {
+		e.Hooks = &hookRunner{commands: s.hooks, child: c, stderr: inv.env.Stderr, redact: inv.redact, document: inv.document}
+	}
+	o := e.Run()
+	if c.last != nil && c.linger {
+		o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
+	}
+	c.release()
+	l.fresh()
+	return o, s.success
+}
+
+// admits reports whether the budgets have something to do before the first
+// attempt. On the way of a plain success they are not touched.
+func (inv *invocation) admits() bool {
+	s := inv.settings
+	if s.breaker || s.runBudget != nil {
+		return true
+	}
+	return slices.ContainsFunc(inv.ledger.Members, func(m budget.Member) bool { return !m.Explicit.Empty() })
+}
+
+func (inv *invocation) lines(c *child) *lines {
+	s := inv.settings
+	w := inv.env.Stderr
+	return &lines{
+		w: w, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
+		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
+		limit: s.policy.MaxAttempts, effect: inv.effect(), ci: newAnnotator(s.ci, w, inv.vars),
+	}
+}
+
+func (inv *invocation) effect() classify.Effect {
+	if e := inv.settings.effect; e != "" {
+		return e
+	}
+	return inv.read.Effect
+}
+
+func (inv *invocation) facts(o *exec.Outcome) facts {
+	f := facts{
+		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: inv.settings.idempotent,
+		step: inv.settings.step, runID: inv.handed.runID, key: inv.handed.key, depth: inv.in.depth,
+		deadline: inv.settings.policy.Deadline, budgets: inv.ledger.Statuses(), breaker: inv.ledger.Breaker(),
+		status: endingOf(o, inv.settings.success, os.Getpid() == 1), version: Version(), redact: inv.redact,
+	}
+	f.message = message(o, f)
+	return f
+}
+
+func (inv *invocation) document(o *exec.Outcome) *document { return newDocument(o, inv.facts(o)) }
+
+// finish writes the outcome to everyone who is to know it.
+func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending {
+	s := inv.settings
+	end := endingOf(o, success, os.Getpid() == 1)
+	o.Warnings = slices.Concat(inv.warnings, inv.ledger.Warnings(), o.Warnings)
+	if err := tellParent(inv.in.hint, o); err != nil {
+		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
+	}
+	inv.hints.close()
+	doc := inv.document(o)
+	if !s.noJournal && inv.places.err == nil {
+		j := statefile.Journal{Dir: inv.places.personal, Name: journalName, Limit: journalLimit}
+		if err := j.Append(context.Background(), journalWait, bytes.TrimSuffix(doc.full(), []byte("\n"))); err != nil {
+			o.Warnings = append(o.Warnings, "journal: "+err.Error())
+			doc = inv.document(o)
+		}
+	}
+	first := o.Label == exec.Success && o.AttemptCount == 1
+	if !first {
+		inv.sayHow(o)
+	}
+	if (s.outcomeOn == "failure" && o.Label == exec.Success) || (s.quiet && first && s.outcome == "stderr") {
+		return end
+	}
+	if err := inv.dest.write(doc); err != nil && s.outcome != "stderr" {
+		say(inv.env.Stderr, "write outcome to %s: %s", s.outcome, err)
+	}
+	return end
+}
+
+// sayHow writes the last line of our own: how it ended.
+func (inv *invocation) sayHow(o *exec.Outcome) {
+	s, f := inv.settings, inv.facts(o)
+	text := f.message
+	ci := newAnnotator(s.ci, inv.env.Stderr, inv.vars)
+	ci.sum(strings.Join(inv.redact.argv(inv.command), " "), string(o.Label), string(o.Reason), strconv.Itoa(o.AttemptCount), shortDuration(o.Elapsed))
+	if s.quiet {
+		return
+	}
+	if o.Label != exec.Success {
+		ci.annotate("error", f.tool+": "+string(o.Reason), text)
+		text = newPainter(s.color, inv.env.Stderr, inv.vars).bad.Sprint(text)
+	}
+	say(inv.env.Stderr, "%s", text)
+}

@@ -1,0 +1,389 @@
+package cmd
+
+// What secrets look like:
+//
+//	scheme://USER:PASSWORD@host           user information of a URL
+//	password=VALUE  "token": "VALUE"      a name that says so, in any case and with
+//	client_secret = VALUE                 anything before it: db_password, accessToken
+//	MY_KEY=VALUE                          an assignment to a variable that holds one
+//	Authorization: VALUE  X-Name: VALUE   headers, to the end of the line or quotes
+//	Bearer VALUE  Basic VALUE             the same without its header
+//	--token VALUE                         flags, see redact.go
+//	ghp_VALUE, AKIAVALUE, JSON web tokens, private keys in PEM: keys by their looks
+//
+// A value ends at a blank, a quote, an ampersand or a semicolon. Where it is not
+// certain whether something is a secret, it is hidden, except where that would
+// hide what errors are made of ("unexpected token: }").
+
+import "strings"
+
+// shapes finds what looks like a secret.
+func (r *redactor) shapes(spans []span, s string, where place) []span {
+	for i := 0; i < len(s); i++ {
+		var p span
+		switch c := s[i]; {
+		case c == '=':
+			p = r.assigned(s, i)
+		case c == ':' && strings.HasPrefix(s[i:], "://"):
+			p = userInfo(s, i+3)
+		case c == ':':
+			p = described(s, i)
+		case c == '-' && startsWord(s, i):
+			p = r.flagged(s, i, where)
+		case isLetter(c) && startsWord(s, i):
+			p = known(s, i)
+		}
+		if p.from < p.to {
+			spans = append(spans, p)
+		}
+	}
+	return spans
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isBlank(c byte) bool  { return c == ' ' || c == '\n' || c == '\t' }
+func isQuote(c byte) bool  { return c == '"' || c == '\'' || c == '`' }
+
+// isNameByte reports what names of settings are made of: db.password,
+// user[password], X-Api-Key.
+func isNameByte(c byte) bool {
+	return isLetter(c) || isDigit(c) || strings.IndexByte("_-.[]", c) >= 0
+}
+
+func startsWord(s string, i int) bool {
+	if i == 0 {
+		return true
+	}
+	c := s[i-1]
+	return !isLetter(c) && !isDigit(c) && c != '_' && c != '-'
+}
+
+// nameBefore returns where the name that ends before end begins.
+func nameBefore(s string, end int) int {
+	for end > 0 && isNameByte(s[end-1]) {
+		end--
+	}
+	return end
+}
+
+// assigned is the value behind the equals sign at i, if its name asks for it.
+func (r *redactor) assigned(s string, i int) span {
+	end, from := i, i+1
+	switch {
+	case i > 0 && s[i-1] == ' ' && from < len(s) && s[from] == ' ': // name = value
+		end, from = i-1, i+2
+	case i > 0 && isQuote(s[i-1]):
+		end = i - 1
+	}
+	name := s[nameBefore(s, end):end]
+	p := value(s, from)
+	long := p.to-p.from >= shortestSecret
+	switch {
+	case name == "" || p.from >= p.to:
+	case isSecretKey(name):
+		if (strings.EqualFold(name, "pwd") || strings.EqualFold(name, "oldpwd")) && isPath(s[p.from:p.to]) {
+			return span{}
+		}
+		return p
+	case name == "_auth" && long, isVariable(name) && long && isSecretName(name) && !isExcepted(name) && !isPath(s[p.from:p.to]):
+		return p
+	case name[0] == '-' && r.isSecretFlag(name):
+		return p
+	}
+	return span{}
+}
+
+// isVariable reports whether a name is written as those of the environment.
+func isVariable(name string) bool {
+	return len(name) >= 3 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// described is the value behind the colon at i: of a quoted key, or of a header.
+func described(s string, i int) span {
+	if i > 0 && isQuote(s[i-1]) {
+		end := i - 1
+		if end > 0 && s[end-1] == '\\' {
+			end--
+		}
+		name := s[nameBefore(s, end):end]
+		if !isSecretKey(name) && !isSecretHeader(name) {
+			return span{}
+		}
+		return value(s, skipSpaces(s, i+1))
+	}
+	start := nameBefore(s, i)
+	name := s[start:i]
+	from := skipSpaces(s, i+1)
+	switch {
+	case isSecretHeader(name), strings.Contains(name, "-") && name[0] != '-' && isSecretKey(name):
+		return span{from, headerEnd(s, start, from)}
+	case isSpokenKey(name) && from > i+1:
+		return value(s, from)
+	}
+	return span{}
+}
+
+func skipSpaces(s string, i int) int {
+	for i < len(s) && s[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+// headerEnd is the end of the header's line, or the quote that closes what was
+// opened before its name.
+func headerEnd(s string, start, from int) int {
+	line := s[from:]
+	if n := strings.IndexByte(line, '\n'); n >= 0 {
+		line = line[:n]
+	}
+	if start > 0 && isQuote(s[start-1]) {
+		if n := strings.IndexByte(line, s[start-1]); n >= 0 {
+			line = line[:n]
+		}
+	}
+	return from + len(line)
+}
+
+// value is the value that begins at i, without its quotes.
+func value(s string, i int) span {
+	if i+1 < len(s) && s[i] == '\\' && isQuote(s[i+1]) { // quotes within quotes
+		closing := strings.Index(s[i+2:], s[i:i+2])
+		if closing >= 0 {
+			return span{i + 2, i + 2 + closing}
+		}
+		return span{i + 2, len(s)}
+	}
+	if i < len(s) && isQuote(s[i]) {
+		end := i + 1
+		for end < len(s) && s[end] != s[i] {
+			if s[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		return span{i + 1, min(end, len(s))}
+	}
+	end := i
+	for end < len(s) && !isBlank(s[end]) && !isQuote(s[end]) && s[end] != '&' && s[end] != ';' {
+		end++
+	}
+	if end < len(s) && isQuote(s[end]) && end > i && s[end-1] == '\\' {
+		end--
+	}
+	return span{i, end}
+}
+
+// flagged is the value of the flag at i. The arguments of a real command line
+// come one by one; this is for lines that hold a command.
+func (r *redactor) flagged(s string, i int, where place) span {
+	if strings.HasPrefix(s[i:], "-----BEGIN ") {
+		return privateKey(s, i)
+	}
+	end := i
+	for end < len(s) && !isBlank(s[end]) && s[end] != '=' {
+		end++
+	}
+	flag := s[i:end]
+	if n := r.attached(flag, where); n > 0 {
+		return value(s, i+n)
+	}
+	if end < len(s) && s[end] == ' ' && r.takesSecret(flag, where) {
+		return value(s, skipSpaces(s, end))
+	}
+	return span{}
+}
+
+// privateKey is everything between the lines that begin and end it; what was
+// broken off is hidden to the end.
+func privateKey(s string, i int) span {
+	head, _, ok := strings.Cut(s[i+len("-----BEGIN "):], "-----")
+	if !ok || !strings.HasSuffix(head, "PRIVATE KEY") || strings.Contains(head, "\n") {
+		return span{}
+	}
+	from := i + len("-----BEGIN ") + len(head) + len("-----")
+	if n := strings.Index(s[from:], "-----END"); n >= 0 {
+		return span{from, from + n}
+	}
+	return span{from, len(s)}
+}
+
+// userInfo is what stands before the host in a URL whose authority begins at i.
+func userInfo(s string, i int) span {
+	if i < 4 || !isLetter(s[i-4]) && !isDigit(s[i-4]) {
+		return span{}
+	}
+	end, at := i, -1
+	for end < len(s) && !endsURL(s[end]) && strings.IndexByte("/?#", s[end]) < 0 {
+		if s[end] == '@' {
+			at = end
+		}
+		end++
+	}
+	if at < 0 && hasOddPort(s[i:end]) { // a password with a slash that nobody escaped
+		for ; end < len(s) && !endsURL(s[end]); end++ {
+			if s[end] == '@' {
+				at = end
+			}
+		}
+	}
+	return span{i, max(i, at)}
+}
+
+func endsURL(c byte) bool { return isBlank(c) || isQuote(c) || c == '<' || c == '>' || c == '\\' }
+
+// hasOddPort reports whether what should be host and port cannot be.
+func hasOddPort(authority string) bool {
+	authority = authority[strings.IndexByte(authority, ']')+1:]
+	_, port, ok := strings.Cut(authority, ":")
+	return ok && strings.Trim(port, "0123456789") != ""
+}
+
+// isSecretKey reports whether a setting's name ends as those of secrets do,
+// whatever its case and its separators.
+func isSecretKey(name string) bool {
+	for _, end := range [...]string{
+		"password", "passwd", "passphrase", "pwd", "token", "secret", "apikey", "accesskey", "secretkey", "privatekey",
+		"authkey", "credential", "credentials", "signature",
+	} {
+		if _, ok := cutEnd(name, end); ok {
+			return true
+		}
+	}
+	for _, word := range [...]string{"pass", "sig"} { // the ends of other words too
+		if rest, ok := cutEnd(name, word); ok && (rest == "" || !isLetter(rest[len(rest)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSpokenKey reports names that are followed by a colon and their secret, and
+// not by what is wrong with it.
+func isSpokenKey(name string) bool {
+	for _, end := range [...]string{"password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey"} {
+		if _, ok := cutEnd(name, end); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// cutEnd cuts word, given in lower case, off the end of name, overlooking case
+// and separators.
+func cutEnd(name, word string) (rest string, ok bool) {
+	n := len(name)
+	for i := len(word) - 1; i >= 0; n-- {
+		if n == 0 {
+			return "", false
+		}
+		switch c := name[n-1]; {
+		case !isLetter(c) && !isDigit(c):
+		case c|0x20 == word[i]:
+			i--
+		default:
+			return "", false
+		}
+	}
+	return name[:n], true
+}
+
+func isSecretHeader(name string) bool {
+	if len(name) > 2 && name[0]|0x20 == 'x' && name[1] == '-' {
+		return true
+	}
+	for _, h := range [...]string{"authorization", "proxy-authorization", "cookie", "set-cookie"} {
+		if strings.EqualFold(name, h) {
+			return true
+		}
+	}
+	return false
+}
+
+// known is the key at i, if one is known to look like that.
+func known(s string, i int) span {
+	word := s[i:]
+	for _, scheme := range [...]string{"bearer ", "basic "} {
+		if len(word) > len(scheme) && strings.EqualFold(word[:len(scheme)], scheme) {
+			from := i + skipSpaces(word, len(scheme))
+			return credential(s, from)
+		}
+	}
+	least := leastKey(word)
+	if least == 0 {
+		return span{}
+	}
+	n := 0
+	for n < len(word) && (isLetter(word[n]) || isDigit(word[n]) || strings.IndexByte("_-.", word[n]) >= 0) {
+		n++
+	}
+	key := strings.TrimRight(word[:n], ".-")
+	if len(key) < least || strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") < 2 {
+		return span{}
+	}
+	return span{i, i + len(key)}
+}
+
+// credential is what follows Bearer or Basic. Words of a sentence have no
+// digits in them.
+func credential(s string, from int) span {
+	const shortest = 12
+	to, digits := from, false
+	for to < len(s) && (isLetter(s[to]) || isDigit(s[to]) || strings.IndexByte("._~+/=-", s[to]) >= 0) {
+		digits = digits || isDigit(s[to])
+		to++
+	}
+	if to-from < shortest || !digits {
+		return span{}
+	}
+	return span{from, to}
+}
+
+// leastKey returns the least length of a key that begins as word does, 0 when
+// no key does.
+func leastKey(word string) int {
+	switch word[0] {
+	case 'A':
+		return leastOf(word, 20, "AKIA", "ASIA", "AIza", "AGE-SECRET-KEY-")
+	case 'S':
+		return leastOf(word, 40, "SG.")
+	case 'd':
+		return leastOf(word, 24, "dckr_pat_", "dop_v1_", "doo_v1_")
+	case 'e':
+		return leastOf(word, 36, "eyJ")
+	case 'g':
+		return leastOf(word, 20, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+			"glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "glagent-")
+	case 'h':
+		return leastOf(word, 20, "hf_", "hvs.", "hvb.")
+	case 'l':
+		return leastOf(word, 24, "lin_api_")
+	case 'n':
+		return leastOf(word, 36, "npm_")
+	case 'p':
+		return leastOf(word, 24, "pypi-Ag", "pul-")
+	case 'r':
+		return leastOf(word, 16, "rk_live_", "rk_test_")
+	case 's':
+		return leastOf(word, 20, "sk_live_", "sk_test_", "sk-", "shpat_", "shpss_", "sbp_", "sq0csp-")
+	case 't':
+		return leastOf(word, 20, "tskey-")
+	case 'w':
+		return leastOf(word, 20, "whsec_")
+	case 'x':
+		return leastOf(word, 16, "xoxb-", "xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xapp-")
+	case 'y':
+		return leastOf(word, 20, "ya29.")
+	}
+	return 0
+}
+
+func leastOf(word string, least int, prefixes ...string) int {
+	for _, p := range prefixes {
+		if strings.HasPrefix(word, p) {
+			return least
+		}
+	}
+	return 0
+}

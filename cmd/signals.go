@@ -1,0 +1,52 @@
+package cmd
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// signalRoom is how many signals may wait for the engine; more of them say
+// nothing new.
+const signalRoom = 64
+
+// listen starts to receive the signals that retryx handles. A signal that was
+// ignored when we were started stays ignored, here and in the child: asking for
+// it would turn that off (nohup, background jobs of sh). In the terminal's own
+// group the terminal tells the child itself about size and stops.
+func listen(shared bool) (<-chan os.Signal, func()) {
+	wanted := []os.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+	}
+	if !shared {
+		wanted = append(wanted, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	}
+	ch := make(chan os.Signal, signalRoom)
+	heard := wanted[:0]
+	for _, s := range wanted {
+		if !signal.Ignored(s) {
+			heard = append(heard, s)
+		}
+	}
+	if len(heard) > 0 { // Notify without signals asks for all of them
+		signal.Notify(ch, heard...)
+	}
+	return ch, func() { signal.Stop(ch) }
+}
+
+// suspend stops this process until it is continued.
+func suspend() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+}
+
+// die ends this process by s, so that shells see what the child's death would
+// have shown them. It returns only if that could not be done.
+func die(s syscall.Signal) {
+	signal.Reset(s)
+	if syscall.Kill(os.Getpid(), s) != nil {
+		return
+	}
+	<-time.NewTimer(time.Second).C // until it is delivered
+}
