@@ -176,6 +176,9 @@ func TestFullDisk(t *testing.T) {
 	if err := j.Append(t.Context(), 0, long); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Append() on a full disk = %v, want ENOSPC", err)
 	}
+	if data, err := os.ReadFile(j.Path()); string(data) != "{\"n\":1}\n" {
+		t.Errorf("a line that did not fit left %d bytes (%v), want only the line before", len(data), err)
+	}
 	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
 		t.Fatal(err)
 	}
