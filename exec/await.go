@@ -296,6 +296,14 @@ func (r *run) lookAtToken(p *running) {
 	}
 }
 
+// lookForCaller asks whether the caller is there, so that how fast its watcher is
+// never decides the result.
+func (r *run) lookForCaller() {
+	if r.gone != nil && r.Caller.Gone() {
+		r.lost(nil)
+	}
+}
+
 // lost takes in that the caller is gone.
 func (r *run) lost(p *running) {
 	r.callerGone, r.gone = true, nil

@@ -91,8 +91,11 @@ type Hooks interface {
 
 // A Caller is whoever waits for the result.
 type Caller interface {
-	// Gone is closed when nobody waits any more; nil when that cannot be told.
-	Gone() <-chan struct{}
+	// Gone reports whether nobody waits any more. It answers at once.
+	Gone() bool
+	// Watch returns a channel that is closed when nobody waits any more. That
+	// may come late, and where the system cannot tell it never comes.
+	Watch() <-chan struct{}
 }
 
 // An Observer is told what a run does, while it does it.
@@ -153,7 +156,7 @@ func (e *Engine) start() *run {
 	}
 	r.out.Started = r.started
 	if e.Caller != nil && e.Policy.Orphan != OrphanIgnore {
-		r.gone = e.Caller.Gone()
+		r.gone = e.Caller.Watch()
 	}
 	return r
 }
@@ -217,11 +220,14 @@ func (r *run) admit() Decision {
 }
 
 // decide reads everything once and asks the table. A success stands against
-// everything that comes after it, so it is not polled for.
+// every cancel that comes after it, so those are not polled for.
 func (r *run) decide(at Point) Decision {
 	last := r.out.Last()
 	if at != AfterAttempt || !last.Verdict.Succeeded {
 		r.poll()
+	}
+	if at != BeforeFirst { // a success that nobody is there to receive counts as well
+		r.lookForCaller()
 	}
 	s := Snapshot{
 		Point: at, Cancelled: r.cancel, CallerGone: r.callerGone,

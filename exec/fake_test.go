@@ -210,7 +210,16 @@ func (w *world) run() *exec.Outcome {
 	return out
 }
 
-func (w *world) Gone() <-chan struct{} { return w.gone }
+func (w *world) Watch() <-chan struct{} { return w.gone }
+
+func (w *world) Gone() bool {
+	select {
+	case <-w.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 func (w *world) lookAtToken() (string, bool) {
 	w.mu.Lock()
