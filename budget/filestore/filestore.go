@@ -63,8 +63,9 @@ func (s *Store) Refund(ctx context.Context, a budget.Account, _ uint64) (budget.
 // Configure implements budget.Store. In budget.Runs it also removes records of
 // runs that ended long ago.
 func (s *Store) Configure(ctx context.Context, a budget.Account, c budget.Change) (budget.Answer, error) {
-	r, found, err := s.Peek(ctx, a)
+	r, found, err := s.read(a)
 	if err == nil && found && !s.differs(a, r, c) {
+		r.Advance(s.now())
 		return answer(&r), nil
 	}
 	if a.Space == budget.Runs && !found {
@@ -77,7 +78,8 @@ func (s *Store) Configure(ctx context.Context, a budget.Account, c budget.Change
 	})
 }
 
-// differs reports whether Configure has something to write.
+// differs reports whether Configure has something to write into r, which is as
+// it was last written.
 func (s *Store) differs(a budget.Account, r budget.Record, c budget.Change) bool {
 	if a.Space == budget.Runs && time.Duration(s.now().Wall-r.Clock.Wall) > runTouch {
 		return true
@@ -148,6 +150,15 @@ func settle(r *budget.Record, how budget.Settling) bool {
 // Peek implements budget.Store. Without a record it returns the one that would
 // be made.
 func (s *Store) Peek(_ context.Context, a budget.Account) (budget.Record, bool, error) {
+	r, found, err := s.read(a)
+	if found && err == nil {
+		r.Advance(s.now())
+	}
+	return r, found, err
+}
+
+// read returns the record as it was last written, without a lock.
+func (s *Store) read(a budget.Account) (r budget.Record, found bool, err error) {
 	content, err := s.file(a).Read()
 	if err != nil {
 		return budget.Record{}, false, wrap(err)
@@ -155,7 +166,6 @@ func (s *Store) Peek(_ context.Context, a budget.Account) (budget.Record, bool, 
 	switch content.State {
 	case statefile.Intact:
 		r, err := decode(fileName(a), content.Payload)
-		r.Advance(s.now())
 		return r, true, err
 	case statefile.Damaged:
 		return budget.EmptyRecord(a.Params, s.now()), true, errDamaged
