@@ -216,23 +216,29 @@ type bank struct {
 // the caller has found already.
 func openBank(env Env, flags *pflag.FlagSet, problems []string) (*bank, error) {
 	vars := env.variables()
-	s, conf, err := readSettings(vars, flags, time.Now())
-	var usage *usageError
-	if err != nil && !errors.As(err, &usage) {
+	s, conf, err := readTogether(vars, flags, time.Now(), problems)
+	if err != nil {
 		return nil, err
 	}
-	if usage != nil {
-		problems = append(problems, usage.problems...)
-	}
-	if len(problems) > 0 {
-		return nil, &usageError{problems}
-	}
-	for _, w := range conf.warnings {
-		say(env.Stderr, "warning: %s", w)
-	}
+	warn(env.Stderr, conf.warnings)
 	at := findPlaces(vars, s)
 	store := openStore(s, at)
 	return &bank{store, conf, func(name string) string { return recordPlace(store, s, at, name) }}, nil
+}
+
+// readTogether is readSettings whose error also names the problems that the
+// caller has found already, so that all are named at once.
+func readTogether(vars map[string]string, flags *pflag.FlagSet, now time.Time, problems []string) (*settings, *configuration, error) {
+	s, conf, err := readSettings(vars, flags, now)
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		problems = append(problems, usage.problems...)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	if len(problems) > 0 {
+		return nil, nil, &usageError{problems}
+	}
+	return s, conf, nil
 }
 
 // recordPlace says where a budget's record lives. A password is not shown.

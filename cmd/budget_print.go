@@ -130,12 +130,23 @@ func (a account) document() shownAccount {
 		doc.Error = filled(a.err.Error())
 	}
 	if next := a.record.Bucket.Next(); next >= 0 {
-		doc.NextTokenMS = pointer(ceilMS(next))
+		doc.NextTokenMS = new(ceilMS(next))
 	}
 	if full := a.record.Bucket.UntilFull(); full != math.MaxInt64 {
-		doc.FullMS = pointer(ceilMS(full))
+		doc.FullMS = new(ceilMS(full))
 	}
 	return doc
+}
+
+// printTable aligns the columns of a table whose first line is its head.
+func printTable(w io.Writer, lines [][]string) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cells := range lines {
+		if _, err := io.WriteString(tab, strings.Join(cells, "\t")+"\n"); err != nil {
+			return err
+		}
+	}
+	return tab.Flush()
 }
 
 func (b *bank) printTable(w io.Writer, accounts []account) error {
@@ -143,24 +154,25 @@ func (b *bank) printTable(w io.Writer, accounts []account) error {
 		_, err := fmt.Fprintf(w, "no budgets yet in %s; a budget is made by the first retry that it pays for\n", b.place(""))
 		return err
 	}
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "NAME\tTOKENS\tREFILL\tBONUS\tGRANTED\tDENIED\tBREAKER\tNOTE")
+	lines := [][]string{{"NAME", "TOKENS", "REFILL", "BONUS", "GRANTED", "DENIED", "BREAKER", "NOTE"}}
 	for _, a := range accounts {
 		if a.unreadable() {
-			fmt.Fprintf(tab, "%s\t-\t-\t-\t-\t-\t-\t%s\n", a.name, a.note())
+			lines = append(lines, []string{a.name, "-", "-", "-", "-", "-", "-", a.note()})
 			continue
 		}
 		p, c := a.record.Bucket.Params, a.record.Counters
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
-			a.name, a.holds(), p.Refill, p.Bonus, c.Granted, c.Denied, a.record.Breaker.State, a.note())
+		lines = append(lines, []string{
+			a.name, a.holds(), p.Refill.String(), p.Bonus.String(),
+			strconv.FormatUint(c.Granted, 10), strconv.FormatUint(c.Denied, 10), a.record.Breaker.State.String(), a.note(),
+		})
 	}
-	return tab.Flush()
+	return printTable(w, lines)
 }
 
 func (a account) note() string {
 	switch {
 	case a.err != nil:
-		return a.err.Error()
+		return oneLine(printable(a.err.Error()))
 	case !a.found:
 		return "no record yet"
 	}
@@ -213,10 +225,10 @@ func nextWords(d time.Duration) string {
 }
 
 func fullWords(d time.Duration) string {
-	switch d {
-	case 0:
+	if d == 0 {
 		return "now"
-	case math.MaxInt64:
+	}
+	if d == math.MaxInt64 {
 		return "time alone never fills it"
 	}
 	return "in " + shortDuration(d)
@@ -259,7 +271,7 @@ func boundOf(p budget.Params) string {
 	if p.Capacity == 0 {
 		return "no retry at all, as its capacity is 0"
 	}
-	text := fmt.Sprintf("until it is reset, at most %s", retries(strconv.Itoa(p.Capacity)))
+	text := "until it is reset, at most " + retries(p.Capacity)
 	if p.Refill > 0 {
 		text = fmt.Sprintf("in any hour, at most %d + %s retries", p.Capacity, budget.Micro(p.Refill))
 	}
@@ -270,11 +282,11 @@ func boundOf(p budget.Params) string {
 }
 
 // retries counts them in words.
-func retries(n string) string {
-	if n == "1" {
+func retries(n int) string {
+	if n == 1 {
 		return "1 retry"
 	}
-	return n + " retries"
+	return strconv.Itoa(n) + " retries"
 }
 
 // perSuccess says what a bonus allows: "one per ten successful runs".

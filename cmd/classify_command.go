@@ -99,19 +99,10 @@ func (o *classifyOptions) judgeBatch(given *pflag.FlagSet, args []string) error 
 	return nil
 }
 
-// read reads the settings. Its error names their problems and those that the
-// caller has found already.
 func (o *classifyOptions) read(problems []string) (*settings, error) {
-	s, conf, err := readSettings(o.env.variables(), o.settings, time.Now())
-	var usage *usageError
-	if err != nil && !errors.As(err, &usage) {
+	s, conf, err := readTogether(o.env.variables(), o.settings, time.Now(), problems)
+	if err != nil {
 		return nil, err
-	}
-	if usage != nil {
-		problems = append(problems, usage.problems...)
-	}
-	if len(problems) > 0 {
-		return nil, &usageError{problems}
 	}
 	warn(o.env.Stderr, conf.warnings)
 	return s, nil
@@ -195,7 +186,7 @@ func (o *classifyOptions) outputs(a *classify.Attempt) error {
 	if err != nil {
 		return &usageError{[]string{"--stdout: " + err.Error()}}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if a.Stdout, err = lastOf(f, tailKept); err != nil {
 		return &usageError{[]string{"--stdout: " + err.Error()}}
 	}
@@ -286,10 +277,10 @@ func (v *judgedFailure) document() shownVerdict {
 		Effect: effectWord(v.effect), Declared: v.declared,
 	}
 	if v.RetryAfter > 0 {
-		doc.RetryAfterMS = pointer(ceilMS(v.RetryAfter))
+		doc.RetryAfterMS = new(ceilMS(v.RetryAfter))
 	}
 	if v.MinWait > 0 {
-		doc.LeastWaitMS = pointer(ceilMS(v.MinWait))
+		doc.LeastWaitMS = new(ceilMS(v.MinWait))
 	}
 	return doc
 }

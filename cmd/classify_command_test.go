@@ -89,9 +89,9 @@ func TestClassifyRefuses(t *testing.T) {
 			`--format: want text or json, not "xml"`,
 		}},
 		{"classify --exit 1 --signal KILL -- b", []string{"--exit: a command that a signal ended has no exit status; leave out --exit or --signal"}},
-		{"classify --signal NOPE --effect wriet -- b", []string{
+		{"classify --signal NOPE --effect writ -- b", []string{
 			`--signal: "NOPE" is no signal; want a name as TERM, or a number`,
-			`--effect: want read, repeatable, write or unknown, not "wriet"; did you mean "write"?`,
+			`--effect: want read, repeatable, write or unknown, not "writ"; did you mean "write"?`,
 		}},
 		{"classify --batch --exit 1 --rule permanent:exit=1 x", []string{
 			"--exit: does not go with --batch, whose lines say everything",

@@ -55,10 +55,7 @@ func (w *waiting) next() wait {
 		most:     b.Wait(w.n, 1, before.most, 0),
 	}
 	grown := w.last.computed == b.Max || b.Multiplier == 1 || b.Delay <= 0
-	if b.Jitter == exec.JitterDecorrelated { // it looks at the wait before, not at the multiplier
-		grown = w.last.most == b.Max || b.Delay <= 0
-	}
-	w.steady = grown && w.n > 1 && w.last == before
+	w.steady = grown && w.n > 1 && w.last == before // also where jitter looks at the wait before
 	return w.last
 }
 
@@ -186,27 +183,18 @@ func foresee(p exec.Policy, at ceilings, payers []payer) ended {
 	return ended{attempts: foreseen, elapsed: elapsed, beyond: true}
 }
 
-// pay takes one token from everybody or from nobody.
+// pay takes one token from each. A refusal ends the run, so that nobody has to
+// be refunded.
 func pay(payers []payer) budget.Decision {
 	for i := range payers {
 		p := &payers[i]
-		refusal := budget.NotRefused
 		switch {
 		case p.policy == budget.PolicyOpen:
 		case p.policy == budget.PolicyClosed:
-			refusal = budget.Unavailable
+			return budget.Decision{Refusal: budget.Unavailable, Budget: p.label}
 		case !p.record.Bucket.Withdraw():
-			refusal = budget.Denied
+			return budget.Decision{Refusal: budget.Denied, Budget: p.label}
 		}
-		if refusal == budget.NotRefused {
-			continue
-		}
-		for j := range payers[:i] {
-			if payers[j].policy != budget.PolicyOpen {
-				payers[j].record.Bucket.Refund()
-			}
-		}
-		return budget.Decision{Refusal: refusal, Budget: p.label}
 	}
 	return budget.Decision{Granted: true}
 }

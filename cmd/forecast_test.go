@@ -52,8 +52,10 @@ func TestUnpayable(t *testing.T) {
 		{"refill as fast as the waits", func(p *exec.Policy, b *budget.Params) {
 			p.MaxAttempts, p.Backoff.Multiplier, p.Backoff.Jitter, b.Refill = math.MaxInt32, 1, exec.JitterNone, 3600*budget.Rate(budget.Token)
 		}, 20, ""},
-		{"some tokens", func(p *exec.Policy, b *budget.Params) { b.Refill = 0 }, 2.95,
-			"3 retries are asked for, but a budget of 2.9 tokens pays for only 2 when attempts fail at once; to wait for a service to come up, use --no-budget"},
+		{
+			"some tokens", func(p *exec.Policy, b *budget.Params) { b.Refill = 0 }, 2.95,
+			"3 retries are asked for, but a budget of 2.9 tokens pays for only 2 when attempts fail at once; to wait for a service to come up, use --no-budget",
+		},
 	} {
 		policy, params := usualPolicy(), budget.Defaults()
 		test.change(&policy, &params)
@@ -150,8 +152,8 @@ func TestForeseeIsWhatTheEngineDoes(t *testing.T) {
 		if rapid.Bool().Draw(rt, "strange") {
 			p.RetryOn = []classify.Class{classify.Unknown}
 		}
-		params := budget.Params{Capacity: rapid.IntRange(0, 8).Draw(rt, "capacity"), Refill: budget.Rate(rapid.Int64Range(0, int64(2000*budget.Token)).Draw(rt, "refill"))}
-		second := budget.Params{Capacity: rapid.IntRange(0, 8).Draw(rt, "second")}
+		params := budget.Params{Capacity: rapid.IntRange(0, 8).Draw(rt, "capacity"), Refill: rapid.SampledFrom([]budget.Rate{0, 0, 360, 1800, 3600, 36_000}).Draw(rt, "refill") * budget.Rate(budget.Token)}
+		second := budget.Params{Capacity: rapid.SampledFrom([]int{0, 3, 8, 50}).Draw(rt, "second")}
 		at := ceilings{exec.NoCeiling, exec.NoCeiling}
 		if p.MaxElapsed > 0 {
 			at.elapsed = p.MaxElapsed

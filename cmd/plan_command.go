@@ -7,7 +7,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,9 +48,7 @@ flag of a run.`,
 		if err != nil {
 			return err
 		}
-		for _, w := range p.warnings {
-			say(env.Stderr, "warning: %s", w)
-		}
+		warn(env.Stderr, p.warnings)
 		if format.text == "json" {
 			return printJSON(env.Stdout, p.document())
 		}
@@ -87,16 +84,9 @@ type planned struct {
 // those included that the caller has found already.
 func newPlan(env Env, flags *pflag.FlagSet, command []string, problems []string) (*plan, error) {
 	vars, now := env.variables(), time.Now()
-	s, conf, err := readSettings(vars, flags, now)
-	var usage *usageError
-	if err != nil && !errors.As(err, &usage) {
+	s, conf, err := readTogether(vars, flags, now, problems)
+	if err != nil {
 		return nil, err
-	}
-	if usage != nil {
-		problems = append(problems, usage.problems...)
-	}
-	if len(problems) > 0 {
-		return nil, &usageError{problems}
 	}
 	in := inherit(vars)
 	in.bound(&s.policy)
@@ -131,7 +121,7 @@ func (p *plan) peek(l *budget.Ledger, m membership) {
 		p.budgets = append(p.budgets, b)
 	}
 	if l.Rule != nil && len(p.budgets) > 0 {
-		p.guard = pointer(p.budgets[0])
+		p.guard = new(p.budgets[0])
 	}
 	if l.Run == nil {
 		return

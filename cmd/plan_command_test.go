@@ -31,9 +31,9 @@ func TestPlanOfDefaults(t *testing.T) {
 		WaitsAll: plannedWait{7000, 3500, 7000}, MaxRetryAfterMS: 300_000, KillAfterMS: 5000,
 		Budgets: []plannedBudget{{
 			Name: "curl", Origin: "named after the tool, as none was named", Store: "file", Tokens: 20, Capacity: 20, Refill: "0.1/s", Bonus: 0.1,
-			NextTokenMS: pointer[int64](0), Bound: "in any hour, at most 20 + 360 retries, plus one per ten successful runs",
+			NextTokenMS: new(int64(0)), Bound: "in any hour, at most 20 + 360 retries, plus one per ten successful runs",
 		}},
-		End:    plannedEnd{Row: pointer(8), Outcome: pointer("retryable_failure"), Reason: pointer("attempts_exhausted"), Attempts: 4},
+		End:    plannedEnd{Row: new(8), Outcome: new("retryable_failure"), Reason: new("attempts_exhausted"), Attempts: 4},
 		Advice: []string{}, Warnings: []string{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -65,6 +65,7 @@ func TestPlanEnds(t *testing.T) {
 		{"-n 1 -- false", 8, "attempts_exhausted", 1},
 		{"-n 9 -b low --budget-refill 0 -- false", 14, "budget_denied", 3},
 		{"-n 9 -b low --no-budget -- false", 0, "", 0}, // refused
+		{"-n 9 -b low --budget-capacity 1 -- false", 14, "budget_denied", 2},
 		{"-n 9 --run-budget 1 -- false", 14, "budget_denied", 2},
 		{"-n 9 --delay 1s --multiplier 1 --jitter none --max-elapsed 3500ms -- false", 12, "elapsed_exhausted", 4},
 		{"-n 9 --deadline 2001-01-01T00:00:00Z -- false", 10, "deadline_exceeded", 0},

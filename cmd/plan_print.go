@@ -98,7 +98,7 @@ func (p *plan) document() planDocument {
 		doc.Waits = append(doc.Waits, w.document())
 	}
 	if !x.Deadline.IsZero() {
-		doc.Deadline = pointer(instant(x.Deadline))
+		doc.Deadline = new(instant(x.Deadline))
 	}
 	for _, b := range p.budgets {
 		doc.Budgets = append(doc.Budgets, b.document())
@@ -114,14 +114,14 @@ func bounded(d time.Duration) *int64 {
 	if d == unbounded {
 		return nil
 	}
-	return pointer(ceilMS(d))
+	return new(ceilMS(d))
 }
 
 func (w wait) document() plannedWait {
 	return plannedWait{ceilMS(w.computed), w.least.Milliseconds(), ceilMS(w.most)}
 }
 
-func (b planned) document() plannedBudget {
+func (b *planned) document() plannedBudget {
 	a := b.account.document()
 	return plannedBudget{
 		Name: a.Name, Origin: b.origin, Store: a.Store, Exists: a.Exists, Policy: filled(b.policy), Error: a.Error,
@@ -132,7 +132,7 @@ func (b planned) document() plannedBudget {
 func (e ended) document() plannedEnd {
 	doc := plannedEnd{Attempts: e.attempts, Budget: filled(e.refused)}
 	if !e.beyond {
-		doc.Row, doc.Outcome, doc.Reason = pointer(e.Row), filled(string(e.Label)), filled(string(e.Reason))
+		doc.Row, doc.Outcome, doc.Reason = new(e.Row), filled(string(e.Label)), filled(string(e.Reason))
 	}
 	return doc
 }
@@ -195,34 +195,35 @@ func (p *plan) waitRows() []row {
 		return []row{{"waits", "none, as nothing is retried"}}
 	}
 	computed, spread := []string{}, []string{}
-	for _, w := range untilSteady(firstWaits(b, retries, waitsInWords)) {
+	for _, w := range firstWaits(b, retries, waitsInWords) {
 		computed = append(computed, shortDuration(w.computed))
 		spread = append(spread, shortDuration(w.least)+" to "+shortDuration(w.most))
 	}
-	if len(computed) < retries {
-		computed, spread = append(computed, "and so on"), append(spread, "and so on")
-	}
 	all := allWaits(b, retries)
-	rows := []row{{"waits", strings.Join(computed, ", ")}}
-	withJitter := fmt.Sprintf("with %s jitter %s", b.Jitter, strings.Join(spread, ", "))
+	rows := []row{{"waits", series(computed, retries)}}
+	withJitter := fmt.Sprintf("with %s jitter %s", b.Jitter, series(spread, retries))
 	switch b.Jitter {
 	case exec.JitterNone:
 	case exec.JitterDecorrelated: // it does not know the computed delay
 		rows = []row{{"waits", withJitter}}
-	default:
+	case exec.JitterFull, exec.JitterEqual:
 		rows = append(rows, row{"", withJitter})
 	}
 	return append(rows,
 		row{"", fmt.Sprintf("%s to %s in all", shortDuration(all.least), shortDuration(all.most))},
-		row{"", fmt.Sprintf("a longer wait that the failing side states is kept, up to %s", shortDuration(p.policy.MaxRetryAfter))})
+		row{"", "a longer wait that the failing side states is kept, up to " + shortDuration(p.policy.MaxRetryAfter)})
 }
 
-// untilSteady leaves out the waits at the end that are like the one before.
-func untilSteady(waits []wait) []wait {
-	for len(waits) > 1 && waits[len(waits)-1] == waits[len(waits)-2] {
-		waits = waits[:len(waits)-1]
+// series joins the first of n entries and leaves out those at the end that are
+// like the one before.
+func series(first []string, n int) string {
+	for len(first) > 1 && first[len(first)-1] == first[len(first)-2] {
+		first = first[:len(first)-1]
 	}
-	return waits
+	if len(first) < n {
+		first = append(first, "and so on")
+	}
+	return strings.Join(first, ", ")
 }
 
 func (p *plan) limitRows() []row {
@@ -267,7 +268,7 @@ func (p *plan) worstWords() string {
 	return text
 }
 
-func (b planned) planRows() []row {
+func (b *planned) planRows() []row {
 	text := fmt.Sprintf("%s (%s): %s tokens", b.name, b.origin, b.holds())
 	switch {
 	case b.policy == budget.PolicyClosed:
@@ -284,7 +285,7 @@ func (b planned) planRows() []row {
 	rows := []row{{"budget", text}}
 	switch {
 	case b.origin == runOrigin:
-		rows = append(rows, row{"", fmt.Sprintf("in the whole run at most %s", retries(fmt.Sprint(b.record.Bucket.Params.Capacity)))})
+		rows = append(rows, row{"", "in the whole run at most " + retries(b.record.Bucket.Params.Capacity)})
 	case b.policy != budget.PolicyClosed && b.policy != budget.PolicyOpen:
 		rows = append(rows, row{"", boundOf(b.record.Bucket.Params)})
 	}
@@ -301,7 +302,7 @@ func (e ended) rows() []row {
 	}
 	how := fmt.Sprintf("by row %d of the decision table: %s, %s", e.Row, e.Label, e.Reason)
 	if e.refused != "" {
-		how += fmt.Sprintf(" by budget %q after %s", e.refused, retries(fmt.Sprint(max(0, e.attempts-1))))
+		how += fmt.Sprintf(" by budget %q after %s", e.refused, retries(max(0, e.attempts-1)))
 	}
 	return []row{{"ends", where}, {"", how}}
 }

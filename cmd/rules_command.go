@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -288,17 +287,16 @@ func ruleByID(id string) (*classify.Rule, error) {
 }
 
 func printRules(w io.Writer, rules []classify.Rule) error {
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "RULE\tCLASS\tOF A WRITE\tWHY")
+	lines := [][]string{{"RULE", "CLASS", "OF A WRITE", "WHY"}}
 	for i := range rules {
 		r := &rules[i]
 		ofWrite := "-"
 		if r.MaybeApplied {
 			ofWrite = string(classify.Ambiguous)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", r.ID, orNone(r.Class, "-"), ofWrite, r.Why)
+		lines = append(lines, []string{r.ID, orNone(r.Class, "-"), ofWrite, r.Why})
 	}
-	return tab.Flush()
+	return printTable(w, lines)
 }
 
 // waitOf is a rule's least wait in milliseconds, null for none.
@@ -306,5 +304,5 @@ func waitOf(d time.Duration) *int64 {
 	if d <= 0 {
 		return nil
 	}
-	return pointer(ceilMS(d))
+	return new(ceilMS(d))
 }

@@ -130,7 +130,7 @@ func TestRulesTest(t *testing.T) {
 	const busy = "  - id: busy\n    class: transient\n    exit: 9\n    why: w\n    source: s\n    examples:\n"
 	good := write("good.yaml", head+busy+"      - {argv: ./deploy.sh, exit: 9}\n  - id: bare\n    class: config\n    exit: 8\n    why: w\n    source: s\n")
 	got := w.ok("rules", "test", good)
-	if want := good + ":9: rule deploy.sh/bare: has no example\n" + good + ": 2 rules (1 without an example), 1 examples, 0 wrong\n"; got != want {
+	if want := good + ":10: rule deploy.sh/bare: has no example\n" + good + ": 2 rules (1 without an example), 1 examples, 0 wrong\n"; got != want {
 		t.Errorf("rules test good = %q, want %q", got, want)
 	}
 
@@ -151,7 +151,7 @@ func TestRulesTest(t *testing.T) {
 		at+"example 1: judged unknown by no rule\n", at+"example 2: judged transient, want config", at+"example 3: stated wait read as 30s, want 20s\n",
 		at+"example 4: judged unknown by no rule\n", at+"example 5: has no argv\n", at+"example 6: is taken for a success", "7 examples, 6 wrong\n", good+": 2 rules")
 
-	malformed := write("malformed.yaml", head+"  - id: a\n    class: transiet\n    exit: 999\n")
+	malformed := write("malformed.yaml", head+"  - id: a\n    class: passing\n    exit: 999\n")
 	problems := w.refused("", "rules", "test", malformed, good, filepath.Join(dir, "none.yaml"))
 	wantText(t, "rules test malformed", strings.Join(problems, "\n"), malformed+":4: rule a: ", malformed+":5: rule a: ", "none.yaml: no such file")
 }

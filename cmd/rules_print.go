@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/retryx/retryx/classify"
@@ -70,7 +71,7 @@ func documentOf(r *classify.Rule) ruleDocument {
 	for _, e := range r.Examples {
 		shown := exampleDocument{Argv: listed(e.Argv), Signal: filled(e.Signal), Stderr: e.Stderr, Stdout: e.Stdout, Class: orNone(e.Class, r.Class)}
 		if e.Signal == "" {
-			shown.Exit = pointer(e.Exit)
+			shown.Exit = new(e.Exit)
 		}
 		doc.Examples = append(doc.Examples, shown)
 	}
@@ -86,9 +87,11 @@ type matches struct {
 }
 
 func matchesOf(r *classify.Rule) matches {
-	patterns := append(r.And[:0:0], r.Stderr, r.Stdout, r.Output, r.Not)
+	patterns := r.And[:0:0]
+	patterns = append(patterns, r.Stderr, r.Stdout, r.Output, r.Not)
+	patterns = append(patterns, r.And...)
 	lists := [][]string{}
-	for _, p := range append(patterns, r.And...) {
+	for _, p := range patterns {
 		list := []string{}
 		for _, e := range p {
 			list = append(list, e.Expr)
@@ -119,7 +122,7 @@ func exitList(ranges []classify.Range) string {
 	var parts []string
 	for _, r := range ranges {
 		if r.Lo == r.Hi {
-			parts = append(parts, fmt.Sprint(r.Lo))
+			parts = append(parts, strconv.Itoa(r.Lo))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%d-%d", r.Lo, r.Hi))
