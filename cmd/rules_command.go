@@ -225,6 +225,7 @@ func allRules() []classify.Rule {
 func ownRules() []classify.Rule {
 	return []classify.Rule{
 		{ID: "hint/class", Why: "the command named its class in the file of RETRYX_HINT", Source: "retryx(1)"},
+		{ID: "output/lost", Class: string(classify.Permanent), Why: "the command's output could not be kept or passed on", Source: "retryx(1)"},
 		{ID: "retryx/timed-out", Class: string(classify.Transient), MaybeApplied: true, Why: "the attempt reached its time limit", Source: "retryx(1)"},
 		{ID: "start/failed", Class: string(classify.Config), Why: "the command could not be started", Source: "execve(2)"},
 		{ID: "start/resources", Class: string(classify.Transient), Why: "the system was short of processes, memory or files when the command was to start", Source: "execve(2), fork(2)"},
@@ -268,7 +269,7 @@ func rulesOf(tool string) ([]classify.Rule, error) {
 		}
 	}
 	groups := ruleGroups()
-	return nil, &usageError{[]string{fmt.Sprintf("rules list: no rules of %q; there is %s%s", tool, orList(groups), didYouMean(tool, groups))}}
+	return nil, &usageError{[]string{fmt.Sprintf("rules list: no rules stand under %q, though it may share those of another tool, as yum does those of dnf; there is %s%s", tool, orList(groups), didYouMean(tool, groups))}}
 }
 
 func ruleByID(id string) (*classify.Rule, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,12 +44,40 @@ func TestRulesShowKnowsEveryRule(t *testing.T) {
 			continue
 		}
 		rows := ruleRows(shown)
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.name == "when" }) && group(r.ID) != "hint" && group(r.ID) != "start" && group(r.ID) != "retryx" {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.name == "when" }) && !slices.Contains(ruleIDs(ownRules()), r.ID) {
 			t.Errorf("ruleRows(%s) = %v, want a condition", r.ID, rows)
 		}
 		if _, err := json.Marshal(documentOf(shown)); err != nil {
 			t.Errorf("documentOf(%s): %v", r.ID, err)
 		}
+	}
+}
+
+// The judgements that this package makes itself are listed with the rules.
+func TestOwnRulesAreAll(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`Rule\b.*"([a-z]+/[a-z-]+)"`)
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range id.FindAllStringSubmatch(string(data), -1) {
+			found++
+			if _, err := ruleByID(m[1]); err != nil {
+				t.Errorf("%s judges by %s, which \"rules show\" does not know", name, m[1])
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d judgements were found in the sources, want those of child.go at least", found)
 	}
 }
 
@@ -112,7 +141,7 @@ func TestRulesRefuses(t *testing.T) {
 	wantProblems(t, w.refused("", "rules", "show", "start/faild"), `rule "start/faild" does not exist; start has start/failed or start/resources; did you mean "start/failed"?`)
 	wantText(t, "rules show flag/1", strings.Join(w.refused("", "rules", "show", "flag/1"), "\n"), "is one of yours")
 	got := w.refused("", "rules", "list", "crul")
-	wantText(t, "rules list crul", got[0], `no rules of "crul"`, `did you mean "curl"?`)
+	wantText(t, "rules list crul", got[0], `no rules stand under "crul"`, `did you mean "curl"?`)
 	wantProblems(t, w.refused("", "rules", "test"), "rules test: want a rules file")
 }
 
