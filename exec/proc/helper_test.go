@@ -119,6 +119,15 @@ func perform(step string) {
 		becomeParent()
 	case "foreground":
 		fmt.Println(proc.Foreground())
+	case "group": // a step in a background group of the terminal
+		inGroup(arg)
+	case "rawkill":
+		killRawChild()
+	case "restore": // what SaveTerminal returns in the foreground, used behind it
+		if err := proc.ForegroundTerminal().Restore(); err != nil {
+			panic(err)
+		}
+		fmt.Println("went on")
 	case "nonblock":
 		_ = unix.SetNonblock(number(arg), true)
 	case "hang":
@@ -239,8 +248,14 @@ func listDescriptors() {
 func helper(steps ...string) proc.Spec {
 	return proc.Spec{
 		Argv: append([]string{self()}, steps...),
-		Env:  append(os.Environ(), helperEnv+"=1"),
+		Env:  helperEnviron(),
 	}
+}
+
+// helperEnviron is the environment that makes this binary a helper. Without the
+// second variable each would sleep a second at its end under the race detector.
+func helperEnviron() []string {
+	return append(os.Environ(), helperEnv+"=1", "GORACE=atexit_sleep_ms=0")
 }
 
 // start starts spec and takes care that nothing of it outlives the test.
@@ -415,4 +430,56 @@ func becomeParent() {
 	}
 	fmt.Printf("child %d\n", p.Pid())
 	select {}
+}
+
+// inGroup starts a helper in a group of its own and waits for it.
+func inGroup(step string) {
+	spec := helper(step)
+	spec.Group = proc.New
+	spec.Stdout.File, spec.Stderr.File = os.Stdout, os.Stderr
+	p, err := proc.Start(spec)
+	if err != nil {
+		panic(err)
+	}
+	if code := p.Result().Code; code != 0 {
+		os.Exit(code)
+	}
+}
+
+// killRawChild kills a child that has made the terminal raw, and restores it.
+func killRawChild() {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	saved := proc.SaveTerminal()
+	before := terminalModes()
+	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", "stty raw -echo; echo ready; read forever"}, Stdin: os.Stdin}
+	spec.Stdout.File = w
+	p, err := proc.Start(spec)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := readByteLine(r); err != nil {
+		panic(err)
+	}
+	if err := p.Kill(); err != nil {
+		panic(err)
+	}
+	<-p.Done()
+	changed := terminalModes() != before
+	if err := saved.Restore(); err != nil {
+		panic(err)
+	}
+	fmt.Printf("changed %v\nrestored %v\n", changed, terminalModes() == before)
+}
+
+func terminalModes() string {
+	spec := proc.Spec{Argv: []string{"stty", "-g"}, Stdin: os.Stdin}
+	spec.Stdout.Tee = true
+	p, err := proc.Start(spec)
+	if err != nil {
+		panic(err)
+	}
+	return string(p.Result().Stdout)
 }

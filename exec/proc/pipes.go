@@ -42,13 +42,24 @@ func (p *pipes) sink(n int, s Sink) (*stream, error) {
 		p.child[n] = s.File
 		return nil, nil
 	}
-	r, w, err := os.Pipe()
+	r, w, isPty, err := s.open()
 	if err != nil {
 		return nil, err
 	}
 	p.child[n] = w
 	p.ours = append(p.ours, w)
-	return newStream(r, s), nil
+	return newStream(r, s, isPty), nil
+}
+
+// open opens what the child writes to, and our end of it.
+func (s Sink) open() (ours, child *os.File, isPty bool, err error) {
+	if s.PTY {
+		if ours, child, err = openPty(s.File); err == nil {
+			return ours, child, true, nil
+		}
+	}
+	ours, child, err = os.Pipe()
+	return ours, child, false, err
 }
 
 // fillNull puts /dev/null where nothing was asked for.

@@ -34,12 +34,14 @@ var ErrStuck = errors.New("reader takes no output")
 //   - File alone: the child gets this very descriptor, untouched.
 //   - Tee: the child gets a pipe. Bytes are copied to File (nil: nowhere) as
 //     they come, and the last TailBytes are kept.
+//   - Tee and PTY: as Tee, but what the child gets is a terminal of the size of
+//     File; a pipe if the system has none to give.
 //   - Spool: as Tee, but the bytes go into the spool.
 //   - Nothing: the child gets /dev/null.
 type Sink struct {
-	File  *os.File
-	Tee   bool
-	Spool *Spool
+	File     *os.File
+	Tee, PTY bool
+	Spool    *Spool
 }
 
 func (s Sink) captured() bool { return s.Tee || s.Spool != nil }
@@ -50,6 +52,7 @@ const copyBytes = 32 << 10
 // A stream is one captured pipe.
 type stream struct {
 	r       *os.File
+	pty     bool
 	to      *fileWriter   // nil: nowhere
 	spool   *Spool        // nil: none
 	settled chan struct{} // closed when nothing more will be recorded
@@ -73,8 +76,8 @@ type ending struct {
 	err       error
 }
 
-func newStream(r *os.File, sink Sink) *stream {
-	s := &stream{r: r, spool: sink.Spool, last: '\n', settled: make(chan struct{})}
+func newStream(r *os.File, sink Sink, isPty bool) *stream {
+	s := &stream{r: r, pty: isPty, spool: sink.Spool, last: '\n', settled: make(chan struct{})}
 	if sink.Spool == nil && sink.File != nil {
 		s.to = &fileWriter{file: sink.File}
 	}

@@ -70,7 +70,7 @@ func TestDescriptorLimitIsTheUsers(t *testing.T) { // scenario 71
 	// The Go runtime raises the soft limit of this test; the child must see
 	// what the shell that started us has set.
 	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", `ulimit -Sn 256; exec "$@"`, "sh", self(), "nested:ulimit -Sn"}}
-	spec.Env = append(os.Environ(), helperEnv+"=1")
+	spec.Env = helperEnviron()
 	spec.Stdout.Tee = true
 	if got := strings.TrimSpace(string(run(t, spec).Stdout)); got != "256" {
 		t.Errorf("soft limit in the child = %s, want 256", got)
@@ -79,7 +79,7 @@ func TestDescriptorLimitIsTheUsers(t *testing.T) { // scenario 71
 
 func TestStartedWithStandardDescriptorsClosed(t *testing.T) { // scenarios 40 and 68
 	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", `exec "$@" 0<&- 1>&- 2>&-`, "sh", self(), "relay:exit 3"}}
-	spec.Env = append(os.Environ(), helperEnv+"=1")
+	spec.Env = helperEnviron()
 	if got := run(t, spec); got.Code != 3 {
 		t.Errorf("code = %d, want 3", got.Code)
 	}
@@ -90,7 +90,7 @@ func TestIgnoredSignalsOfTheParent(t *testing.T) { // scenarios 18, 19, 20 and 4
 	// through this package. What Go keeps ignored is its documented limit.
 	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", `trap '' HUP INT QUIT TERM PIPE CHLD; exec "$@"`, "sh",
 		self(), `relay:for s in HUP INT QUIT TERM PIPE; do (kill -$s $(exec sh -c 'echo $PPID'); echo $s kept); done; exit 3`}}
-	spec.Env = append(os.Environ(), helperEnv+"=1")
+	spec.Env = helperEnviron()
 	spec.Stdout.Tee = true
 	got := run(t, spec)
 	if want := "HUP kept\nINT kept\n"; got.Code != 3 || string(got.Stdout) != want {
@@ -162,7 +162,7 @@ func TestChildSurvivesThreadTurnover(t *testing.T) { // scenario 38
 func bareDescriptors(t *testing.T) []string {
 	t.Helper()
 	bare := exec.Command(self(), "fds:")
-	bare.Env = append(os.Environ(), helperEnv+"=1")
+	bare.Env = helperEnviron()
 	bare.Stdin = os.Stdin
 	text, err := bare.Output()
 	if err != nil {
