@@ -20,6 +20,9 @@ func bySignal(s syscall.Signal, killed bool) func(*testing.T, *exec.Outcome) {
 		if out.CancelSignal != s || out.Killed != killed {
 			t.Errorf("CancelSignal, Killed = %v, %v, want %v, %v", out.CancelSignal, out.Killed, s, killed)
 		}
+		if killed && !out.CancelledInAttempt {
+			t.Error("CancelledInAttempt = false for an attempt that the cancel killed")
+		}
 	}
 }
 
@@ -225,6 +228,30 @@ func TestSignalAroundTheEnd(t *testing.T) {
 				1h0m0.000000001s refund
 				1h0m0.000000001s end`,
 		},
+	})
+}
+
+func TestCancelledInAttempt(t *testing.T) {
+	says := func(want bool) func(*testing.T, *exec.Outcome) {
+		return func(t *testing.T, out *exec.Outcome) {
+			t.Helper()
+			if out.Label != exec.Cancelled && want || out.CancelledInAttempt != want {
+				t.Errorf("%s: CancelledInAttempt = %v, want %v", out.Label, out.CancelledInAttempt, want)
+			}
+		}
+	}
+	late := func(w *world) { w.deliver(syscall.SIGTERM) }
+	hook := scripts{exec.HookBeforeRetry: runs()}
+	playAll(t, []scene{
+		{name: "signal in the first", policy: hourly(), attempts: []script{runs()}, events: []event{send(1, syscall.SIGINT)}, also: says(true)},
+		{name: "signal in a retry", policy: hourly(), attempts: []script{{code: 1}, runs()}, events: []event{send(time.Hour+1, syscall.SIGINT)}, also: says(true)},
+		{name: "token in an attempt", policy: hourly(), token: true, attempts: []script{runs()}, events: []event{setToken(1, "enough")}, also: says(true)},
+		{name: "in shared mode", policy: hourly(), attempts: []script{{lasts: time.Second, shared: true}}, events: []event{send(1, syscall.SIGINT)}, also: says(true)},
+		{name: "signal in the wait", policy: hourly(), attempts: []script{{code: 1}}, events: []event{send(1, syscall.SIGINT)}, also: says(false)},
+		{name: "signal in a hook", policy: hourly(), attempts: []script{{code: 1}}, hooks: hook, events: []event{send(time.Hour+1, syscall.SIGINT)}, also: says(false)},
+		{name: "signal while it is judged", policy: hourly(), attempts: []script{{code: 1, onJudge: late}}, also: says(false)},
+		{name: "the child alone", policy: hourly(), attempts: []script{{code: 130}}, also: says(false)},
+		{name: "none", policy: hourly(), attempts: []script{succeeds()}, also: says(false)},
 	})
 }
 

@@ -299,6 +299,7 @@ func (r *run) attend(started Process, from time.Time) (res Result, timedOut bool
 	// two the select happened to see first.
 	r.news()
 	r.out.Killed = p.killed
+	r.out.CancelledInAttempt = r.cancel != NotCancelled // none starts after a cancel
 	r.left = started
 	return p.Result(), timedOut
 }
