@@ -14,7 +14,6 @@ package cmd
 import (
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -32,9 +31,6 @@ const watchAfter = 20 * time.Millisecond
 type caller struct {
 	parent int // 0: not looked at
 	stdout int // -1: no pipe
-	watch  int // a descriptor that tells of the parent's end, -1 without one
-	once   sync.Once
-	gone   chan struct{}
 }
 
 // newCaller returns nil when the caller is not to be looked at.
@@ -42,7 +38,7 @@ func newCaller(mode exec.OrphanMode, parent int, stdout *os.File) *caller {
 	if mode == exec.OrphanIgnore || !attached(parent) {
 		return nil
 	}
-	c := &caller{parent: parent, stdout: -1, watch: -1, gone: make(chan struct{})}
+	c := &caller{parent: parent, stdout: -1}
 	if info, err := stdout.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
 		c.stdout = int(stdout.Fd())
 	}
@@ -89,12 +85,11 @@ func (c *caller) readerGone() bool {
 
 // Watch returns a channel that is closed when the caller is gone.
 func (c *caller) Watch() <-chan struct{} {
-	c.once.Do(func() {
-		go func() {
-			if c.await() {
-				close(c.gone)
-			}
-		}()
+	gone := make(chan struct{})
+	time.AfterFunc(watchAfter, func() {
+		if c.await() {
+			close(gone)
+		}
 	})
-	return c.gone
+	return gone
 }

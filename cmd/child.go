@@ -53,14 +53,15 @@ func (c *child) Start(next exec.Next) (exec.Process, error) {
 		Stdin: stdin, Stdout: c.streams.out(), Stderr: c.streams.err(),
 	})
 	if err != nil {
-		c.streams.after(exec.Result{}, false)
-		return nil, startError(err)
+		return nil, c.notStarted(err)
 	}
 	c.last = p
 	return &process{p, c}, nil
 }
 
-func startError(err error) error {
+// notStarted is the error of an attempt that has no process.
+func (c *child) notStarted(err error) error {
+	c.streams.after(exec.Result{}, false)
 	var start *proc.StartError
 	if !errors.As(err, &start) {
 		return err
@@ -92,6 +93,13 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 	h := c.hints.take()
 	v := c.judge(r, timedOut, h)
 	v.Nested = h.nested != nil
+	for _, w := range h.warnings {
+		c.streams.warn(w)
+	}
+	if err := c.streams.spoolErr(); err != nil {
+		// Its output is lost, whatever else became of it.
+		v = exec.Verdict{Verdict: classify.Verdict{Class: classify.Permanent, Rule: "output/lost", Evidence: err.Error(), Matched: true}}
+	}
 	return v
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -216,7 +217,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	s := inv.settings
 	c := &child{
 		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
-		streams: newStreams(inv.env, s, inv.read.StdoutErrors), group: proc.New,
+		streams: newStreams(inv.env, s, inv.read.StdoutErrors, shared), group: proc.New,
 	}
 	if shared {
 		c.group = proc.Shared
@@ -226,7 +227,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
 		Admit: inv.admits(), Rand: rand.Float64, Signals: signals,
-		Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
+		Caller: inv.caller(), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
 		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}
 	if len(s.hooks) > 0 {
@@ -237,8 +238,34 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 		o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
 	}
 	c.release()
+	o.Warnings = append(o.Warnings, c.streams.warnings...)
 	l.fresh()
+	if err := c.streams.deliver(o); err != nil {
+		lose(o, err)
+	}
 	return o, s.success
+}
+
+// lose turns a run whose output could not be delivered into what it is.
+func lose(o *exec.Outcome, err error) {
+	o.Warnings = append(o.Warnings, "output_lost: pass on the command's output: "+err.Error())
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		o.Label, o.Reason = exec.Abandoned, exec.OutputClosed
+	case o.Label == exec.Success:
+		o.Label, o.Reason = exec.HardFailure, outputLost
+	}
+}
+
+// outputLost is the reason of a success whose output could not be passed on.
+const outputLost exec.Reason = "output_lost"
+
+// caller returns whoever waits for us, nil when nobody is looked at.
+func (inv *invocation) caller() exec.Caller {
+	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout); c != nil {
+		return c
+	}
+	return nil
 }
 
 // admits reports whether the budgets have something to do before the first

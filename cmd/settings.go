@@ -570,6 +570,9 @@ func checkCancelFile(path string) error {
 func (r *resolver) readStreams(s *settings) {
 	s.stdout, s.stdin, s.capture, s.pty = r.choice("stdout"), r.choice("stdin"), r.choice("capture"), r.choice("pty")
 	s.holdOutput = r.toggle("hold-output")
+	if s.holdOutput && (s.stdout == "commit" || s.stdout == "last") {
+		r.problem("hold-output", "and --stdout %s contradict each other; leave one out", s.stdout)
+	}
 	limit, err := parseSize(r.text("stdin-limit"))
 	if err != nil {
 		r.problem("stdin-limit", "%s", err)

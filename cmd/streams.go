@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/mattn/go-isatty"
@@ -9,16 +10,45 @@ import (
 	"github.com/retryx/retryx/exec/proc"
 )
 
-// streams decides what each attempt gets as stdin, stdout and stderr, and what
-// of it is read on the way.
+// streams decides what each attempt gets as stdin, stdout and stderr, what of
+// it is read on the way, and what is kept back until it is known how the run
+// ends.
+//
+//	stdout auto     live; a fresh regular file is cut back before a retry
+//	       stream   live
+//	       commit   a successful attempt's output, at the end; else nothing
+//	       last     the last attempt's output, at the end
+//	hold-output     both streams of all attempts, at the end, if the run failed
 type streams struct {
-	stdin, stdout, stderr  *os.File
+	stdin                  *proc.Input
+	stdout, stderr         *os.File
+	mode                   string
+	hold                   bool
 	captureOut, captureErr bool
-	midLine                bool // the last thing on stderr was not a whole line
+	output                 *proc.Output
+	terminal               *proc.Terminal
+	shared                 bool
+	outSpool, errSpool     *proc.Spool
+
+	midLine  bool     // the last thing on stderr was not a whole line
+	partial  bool     // the last attempt's output stands where the next one's will follow
+	warnings []string // for the outcome
 }
 
-func newStreams(env Env, s *settings, stdoutErrors bool) *streams {
-	st := &streams{stdin: env.Stdin, stdout: env.Stdout, stderr: env.Stderr}
+func newStreams(env Env, s *settings, stdoutErrors, shared bool) *streams {
+	st := &streams{
+		stdin:  proc.NewInput(env.Stdin, inputMode(s.stdin), s.stdinLimit),
+		stdout: env.Stdout, stderr: env.Stderr, mode: s.stdout, hold: s.holdOutput, shared: shared,
+	}
+	if s.stdout == "auto" {
+		st.output = proc.NewOutput(env.Stdout, env.Stderr)
+	}
+	if s.holdOutput || s.stdout == "commit" || s.stdout == "last" {
+		st.outSpool = &proc.Spool{}
+	}
+	if s.holdOutput {
+		st.errSpool = &proc.Spool{}
+	}
 	switch s.capture {
 	case "stderr":
 		st.captureErr = true
@@ -33,22 +63,120 @@ func newStreams(env Env, s *settings, stdoutErrors bool) *streams {
 	return st
 }
 
-// before readies the streams for an attempt and returns its stdin.
-func (s *streams) before(int) (*os.File, error) { return s.stdin, nil }
-
-func (s *streams) out() proc.Sink {
-	if s.captureOut {
-		return proc.Sink{File: s.stdout, Tee: true}
+func inputMode(name string) proc.InputMode {
+	switch name {
+	case "inherit":
+		return proc.InputInherit
+	case "replay":
+		return proc.InputReplay
+	case "null":
+		return proc.InputNull
+	default:
+		return proc.InputAuto
 	}
-	return proc.Sink{File: s.stdout}
 }
 
-func (s *streams) err() proc.Sink {
-	if s.captureErr {
-		return proc.Sink{File: s.stderr, Tee: true}
+// before readies the streams for an attempt and returns its stdin.
+func (s *streams) before(attempt int) (*os.File, error) {
+	if attempt > 1 {
+		if err := s.again(); err != nil {
+			return nil, err
+		}
 	}
-	return proc.Sink{File: s.stderr}
+	if s.output != nil {
+		s.output.Before()
+	}
+	if s.shared {
+		s.terminal = proc.SaveTerminal()
+	}
+	stdin, err := s.stdin.Begin()
+	if err != nil {
+		return nil, fmt.Errorf("ready the command's stdin: %w", err)
+	}
+	return stdin, nil
+}
+
+// again clears away what the attempt before left.
+func (s *streams) again() error {
+	if s.partial {
+		s.warn("stdout_partial: a failed attempt's output stands in front of the next one's")
+	}
+	if s.output != nil {
+		if err := s.output.CutBack(); err != nil {
+			return fmt.Errorf("cut stdout back: %w", err)
+		}
+	}
+	if s.outSpool != nil && !s.hold {
+		s.outSpool.Reset()
+	}
+	return nil
+}
+
+func (s *streams) out() proc.Sink { return sink(s.stdout, s.captureOut, s.outSpool) }
+
+func (s *streams) err() proc.Sink { return sink(s.stderr, s.captureErr, s.errSpool) }
+
+func sink(f *os.File, tee bool, spool *proc.Spool) proc.Sink {
+	if spool != nil {
+		return proc.Sink{Spool: spool}
+	}
+	return proc.Sink{File: f, Tee: tee}
 }
 
 // after takes in how an attempt left its streams.
-func (s *streams) after(r exec.Result, _ bool) exec.Result { return r }
+func (s *streams) after(r exec.Result, failed bool) exec.Result {
+	if err := s.stdin.End(); err != nil {
+		s.warn("read stdin: " + err.Error())
+	}
+	if !failed {
+		return r
+	}
+	if err := s.terminal.Restore(); err != nil {
+		s.warn("restore the terminal: " + err.Error())
+	}
+	r.StdinConsumed = s.stdin.UsedUp()
+	if err := s.stdin.Err(); err != nil {
+		s.warn("keep stdin for a replay: " + err.Error() + "; see --stdin-limit")
+	}
+	s.partial = s.output != nil && !s.output.CanCutBack() && s.output.Partial()
+	r.StdoutPartial = s.partial
+	return r
+}
+
+// spoolErr returns why held output is not complete, nil when it is.
+func (s *streams) spoolErr() error {
+	for _, sp := range []*proc.Spool{s.outSpool, s.errSpool} {
+		if sp != nil && sp.Err() != nil {
+			return fmt.Errorf("keep the command's output: %w", sp.Err())
+		}
+	}
+	return nil
+}
+
+// deliver passes on what was kept back, now that it is known how the run ended.
+func (s *streams) deliver(o *exec.Outcome) error {
+	succeeded := o.Label == exec.Success || o.Reason == exec.OrphanedSuccess
+	if s.hold {
+		if succeeded {
+			return nil
+		}
+		// What could not be kept is lost already, and the run says so; what was
+		// kept is still worth reading.
+		_ = s.errSpool.CopyTo(s.stderr)
+		return s.outSpool.CopyTo(s.stdout)
+	}
+	last := o.Last()
+	if s.outSpool == nil || last == nil || s.mode == "commit" && !last.Verdict.Succeeded {
+		return nil
+	}
+	return s.outSpool.CopyTo(s.stdout)
+}
+
+func (s *streams) warn(text string) {
+	for _, w := range s.warnings {
+		if w == text {
+			return
+		}
+	}
+	s.warnings = append(s.warnings, text)
+}

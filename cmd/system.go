@@ -13,6 +13,7 @@ type Env struct {
 	Args                  []string // without the program's name
 	Stdin, Stdout, Stderr *os.File
 	Environ               []string
+	Parent                int // the process that started us
 }
 
 // System returns the surroundings of this process.
@@ -20,7 +21,7 @@ func System() Env {
 	return Env{
 		Args:  os.Args[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(),
+		Environ: os.Environ(), Parent: os.Getppid(),
 	}
 }
 
