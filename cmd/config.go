@@ -172,8 +172,7 @@ func resolveSettings(vars map[string]string, flags *pflag.FlagSet, now time.Time
 // collect takes the problems out of a usage error. It reports false for an
 // error of another kind.
 func collect(problems *[]string, err error) bool {
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*usageError](err); ok {
 		*problems = append(*problems, usage.problems...)
 		return true
 	}

@@ -123,7 +123,9 @@ func (o *configOptions) check(out, diag io.Writer) error {
 	if !collect(&problems, err) {
 		return err
 	}
-	warn(diag, r.conf.warnings)
+	if err := warn(diag, r.conf.warnings); err != nil {
+		return err
+	}
 	for _, profile := range r.conf.profiles {
 		var more []string
 		if _, _, err := o.resolve(profile); !collect(&more, err) {
@@ -164,7 +166,9 @@ func checkFiles(out, diag io.Writer, paths []string) error {
 			continue
 		}
 		if warning != "" {
-			warn(diag, []string{warning})
+			if err := warn(diag, []string{warning}); err != nil {
+				return err
+			}
 		}
 		_, bad := parseConfigFile(path, content)
 		problems = append(problems, bad...)
@@ -181,10 +185,13 @@ func checkFiles(out, diag io.Writer, paths []string) error {
 	return nil
 }
 
-func warn(w io.Writer, warnings []string) {
+func warn(w io.Writer, warnings []string) error {
 	for _, text := range warnings {
-		fmt.Fprintf(w, "retryx: warning: %s\n", text)
+		if _, err := fmt.Fprintf(w, "retryx: warning: %s\n", text); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func newConfigPath(o *configOptions) *cobra.Command {

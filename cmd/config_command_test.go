@@ -206,6 +206,12 @@ func TestConfigCheck(t *testing.T) {
 	if out, _ := f.mustRun("check"); !strings.HasSuffix(out, f.user()+": ok\n") {
 		t.Errorf("config check = %q, want %q in the last line", out, f.user()+": ok")
 	}
+	if err := os.Chmod(f.named, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, diag, _ := f.runConfig("check", "--config", f.named); !strings.HasPrefix(diag, "retryx: warning: "+f.named) {
+		t.Errorf("config check warns %q, want a warning about %s, which others may write", diag, f.named)
+	}
 	want := []string{f.user() + `:1: max_delay: must not be shorter than --delay: 5s < 10s (with profile "slow")`}
 	if got := f.refused("check", "--config", f.named); !slices.Equal(got, want) {
 		t.Errorf("config check --config = problems %q, want %q: each profile is tried", got, want)
@@ -253,16 +259,20 @@ func TestConfigInit(t *testing.T) {
 	if written, err := os.ReadFile(f.user()); err != nil || string(written) != printed {
 		t.Errorf("init wrote %d bytes (%v), want what --print shows, %d bytes", len(written), err, len(printed))
 	}
-	f.write(f.user(), "delay: 9s\n")
+	mine := "delay: 9s\n#" + strings.Repeat("long ", 2000)
+	f.write(f.user(), mine)
+	if err := os.Chmod(f.user(), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := f.runConfig("init"); err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("config init over a file = error %v, want one that names --force", err)
 	}
-	if text, _ := os.ReadFile(f.user()); string(text) != "delay: 9s\n" {
-		t.Errorf("the file after a refused init = %q, want it untouched", text)
+	if text, _ := os.ReadFile(f.user()); string(text) != mine {
+		t.Errorf("the file after a refused init = %.40q, want it untouched", text)
 	}
 	f.mustRun("init", "--force")
 	if text, _ := os.ReadFile(f.user()); string(text) != printed {
-		t.Errorf("the file after init --force = %q, want a fresh one", text)
+		t.Errorf("the file after init --force has %d bytes, want the %d of a fresh one", len(text), len(printed))
 	}
 	if info, _ := os.Stat(f.user()); info.Mode() != 0o600 {
 		t.Errorf("mode after init --force = %v, want 0600", info.Mode())

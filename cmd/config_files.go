@@ -91,7 +91,7 @@ func (p configPlace) read(uid int) (content []byte, warning string, err error) {
 	case err != nil:
 		return nil, "", fmt.Errorf("%s: cannot be read: %w%s", p.path, pathCause(err), p.advice(err))
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // nothing was written
 	doubt, err := p.inspect(f, uid)
 	if err != nil {
 		return nil, "", err
@@ -156,8 +156,7 @@ func isAbsent(err error) bool {
 
 // pathCause leaves out the operation and the path, which the message names already.
 func pathCause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

@@ -82,6 +82,21 @@ redact: [""]
 	}
 }
 
+// TestWhatIsWrongIsLeftOut: what comes beside the problems is good, so that
+// nothing is named twice.
+func TestWhatIsWrongIsLeftOut(t *testing.T) {
+	file, problems := parse(t, "delay: 1\nmax_delay: 9s\nretry_exit: [999, 7]\nretry_on: [x, transient]\nrules: [nope, 'transient: exit=1']\nbudgets: {api: {capacity: x, refill: 0}}\n")
+	if len(problems) != 5 {
+		t.Errorf("problems = %q, want 5", problems)
+	}
+	if diff := cmp.Diff(map[string]any{"max_delay": "9s"}, file.base.values); diff != "" {
+		t.Errorf("values differ (-want +got):\n%s", diff)
+	}
+	if b := file.base.budgets["api"]; b.Capacity != nil || b.Refill == nil || len(file.base.rules) != 1 {
+		t.Errorf("budget, rules = %+v, %v, want the refill and the one rule that are right", b, file.base.rules)
+	}
+}
+
 // TestProblemsOfAllFiles: also of several files and of profiles not in use.
 func TestProblemsOfAllFiles(t *testing.T) {
 	f := newConfigFixture(t)

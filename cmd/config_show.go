@@ -65,7 +65,9 @@ func newConfigShow(o *configOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			warn(c.ErrOrStderr(), shown.Warnings)
+			if err := warn(c.ErrOrStderr(), shown.Warnings); err != nil {
+				return err
+			}
 			if format == "json" {
 				return shown.json(c.OutOrStdout())
 			}
@@ -154,21 +156,25 @@ func (s *shownConfiguration) json(w io.Writer) error {
 }
 
 func (s *shownConfiguration) text(w io.Writer) error {
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b strings.Builder
 	for _, row := range s.Settings {
 		where := row.Where
 		if where == "" {
 			where = row.Origin
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\n", row.Key, shownValue(row.Value), where)
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", row.Key, shownValue(row.Value), where)
 	}
-	for _, b := range s.Budgets {
-		fmt.Fprintf(tab, "budgets.%s\t%s\t%s\n", b.Name, b.parameters(), b.Where)
+	for _, x := range s.Budgets {
+		fmt.Fprintf(&b, "budgets.%s\t%s\t%s\n", x.Name, x.parameters(), x.Where)
 	}
 	for _, r := range s.Rules {
-		fmt.Fprintf(tab, "rules\t%s\t%s\n", r.Rule, r.Where)
+		fmt.Fprintf(&b, "rules\t%s\t%s\n", shownValue(r.Rule), r.Where)
 	}
-	return tab.Flush()
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(columns, b.String()); err != nil {
+		return err
+	}
+	return columns.Flush()
 }
 
 func shownValue(v any) string {

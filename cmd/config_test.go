@@ -103,8 +103,8 @@ func TestPrecedence(t *testing.T) {
 		for _, higher := range layers()[low+1:] {
 			t.Run(lower+" below "+higher, func(t *testing.T) {
 				f, flags := newConfigFixture(t), runFlags(t)
-				want := f.set(flags, lower, 11)
-				want = f.set(flags, higher, 22)
+				f.set(flags, lower, 11)
+				want := f.set(flags, higher, 22)
 				explicit, profile := f.chosen(lower, higher)
 				r, err := newResolver(flags, f.load(explicit, profile), time.Time{})
 				if err != nil {
@@ -248,12 +248,12 @@ func TestUnknownProfile(t *testing.T) {
 
 func TestBudgetsMergeByName(t *testing.T) {
 	f := newConfigFixture(t)
-	f.write(f.places.system, "budgets:\n  api: {capacity: 5, bonus: 0.2}\n  db: {refill: 0}\n")
-	f.write(f.user(), "budgets:\n  api:\n    capacity: 7\n    refill: 6/m\n")
+	f.write(f.places.system, "budgets:\n  api: {capacity: 5, bonus: 0.2}\n  db: {capacity: 7, refill: 0}\n")
+	f.write(f.user(), "budgets:\n  api:\n    capacity: 7\n    refill: 6/m\n  db: {bonus: 0.2}\n")
 	seven, perSecond, never, fifth := 7, budget.Rate(360_000_000), budget.Rate(0), budget.Token/5
 	want := map[string]budgetConfig{
 		"api": {Change: budget.Change{Capacity: &seven, Refill: &perSecond, Bonus: &fifth}, where: f.user() + ":2"},
-		"db":  {Change: budget.Change{Refill: &never}, where: f.places.system + ":3"},
+		"db":  {Change: budget.Change{Capacity: &seven, Refill: &never, Bonus: &fifth}, where: f.user() + ":5"},
 	}
 	if diff := cmp.Diff(want, f.load("", "").budgets, cmp.AllowUnexported(budgetConfig{})); diff != "" {
 		t.Errorf("budgets differ (-want +got):\n%s", diff)
