@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -133,6 +134,17 @@ func startVerdict(e *exec.StartError) classify.Verdict {
 type process struct {
 	*proc.Process
 	child *child
+}
+
+// Terminate asks the command to end. It refuses one that has exited already and
+// only left its output open: what is behind it was meant to stay.
+func (p *process) Terminate() error {
+	select {
+	case <-p.Exited():
+		return os.ErrProcessDone
+	default:
+		return p.Process.Terminate()
+	}
 }
 
 func (p *process) Shared() bool { return p.child.group == proc.Shared }

@@ -51,10 +51,10 @@ func TestModesOfFiles(t *testing.T) {
 					strings.HasSuffix(got[0], "chmod go-w it"); refused != tt.refused {
 					t.Errorf("problems with %s of mode %o = %q, want refused: %v", path, tt.mode, got, tt.refused)
 				}
-				f.write(path, "")
 				if err := os.Chmod(path, 0o644); err != nil {
 					t.Fatal(err)
 				}
+				f.write(path, "")
 			}
 			if err := os.Chmod(f.named, tt.mode); err != nil {
 				t.Fatal(err)

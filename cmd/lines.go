@@ -31,7 +31,7 @@ type lines struct {
 	streams  *streams
 	ci       annotator
 	limit    int    // attempts
-	budget   string // what to add about the budget on the first retry line
+	budget   func() string // what there is to say about the budget, once
 	effect   classify.Effect
 	said     bool // a retry line was written
 	counting bool
@@ -100,8 +100,8 @@ func (l *lines) Retrying(r exec.Retrying) {
 
 // advise says once what the user may want to know before many retries.
 func (l *lines) advise() {
-	if l.budget != "" {
-		l.line(l.budget)
+	if text := l.budget(); text != "" {
+		l.line(text)
 	}
 	if l.effect == classify.EffectUnknown {
 		l.line("what this command does is not known, so a write that may have happened is repeated; say --effect read, repeatable or write")

@@ -224,25 +224,38 @@ func stoppedByJudgement(o *exec.Outcome, f facts) string {
 		return fmt.Sprintf("ended as %s: %s", o.Label, o.Reason)
 	}
 	text := "stopped: " + judged(last)
-	if r := o.Reconciliation; r != nil && r.After == last.N {
-		text += ": --reconcile could not tell whether it happened"
+	answer := answered(o, last)
+	if answer != "" {
+		text += ": " + answer
 	}
-	if n := len(o.Corrections); n > 0 && o.Corrections[n-1].After == last.N && o.Corrections[n-1].Err != "" {
-		text += ": " + o.Corrections[n-1].Err
-	}
-	return text + "; " + overrule(last, f)
+	return text + "; " + overrule(last, f, answer != "")
 }
 
-// overrule names what would have made it a retry.
-func overrule(a *exec.Attempt, f facts) string {
+// answered is why a hook that was asked did not help.
+func answered(o *exec.Outcome, last *exec.Attempt) string {
+	if r := o.Reconciliation; r != nil && r.After == last.N {
+		return "--reconcile could not tell whether it happened"
+	}
+	if n := len(o.Corrections); n > 0 && o.Corrections[n-1].After == last.N {
+		return o.Corrections[n-1].Err
+	}
+	return ""
+}
+
+// overrule names what would have made it a retry. A hook that was asked is not
+// named again.
+func overrule(a *exec.Attempt, f facts, asked bool) string {
+	const harmless = "if repeating it does no harm: --idempotent"
 	switch v := a.Verdict; {
 	case strings.HasPrefix(v.Rule, "flag/"):
 		return "a rule of this command line says so"
+	case v.Class == classify.Ambiguous && !f.idempotent && asked:
+		return harmless
 	case v.Class == classify.Ambiguous && !f.idempotent:
-		return "the write may have happened; if repeating it does no harm: --idempotent; to find out first: --reconcile CMD"
+		return "the write may have happened; " + harmless + "; to find out first: --reconcile CMD"
 	case a.TimedOut, a.Result.Signal != 0, a.Result.Code < 0:
 		return "to retry it anyway: --retry-on " + retrySetWith(v.Class)
-	case v.Class == classify.Correctable:
+	case v.Class == classify.Correctable && !asked:
 		return fmt.Sprintf("to have it corrected: --correct CMD; to retry it anyway: --retry-exit %d", a.Result.Code)
 	default:
 		return fmt.Sprintf("to retry it anyway: --retry-exit %d", a.Result.Code)

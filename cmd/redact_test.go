@@ -271,6 +271,26 @@ func TestRedactorOnHostileTexts(t *testing.T) {
 	})
 }
 
+// hostileTails are made to send scanners back and forth.
+func hostileTails() []string {
+	return []string{
+		"=", "a=", "token=", "MY_KEY=", "=\"", "token=\"", "token=\\\"", "a://a:b/", "://", "a://@", "a", "aaaaaaaa*", "x-a:", "'x-a:", ":", "\"a\":",
+		"--token ", "/--token=", "/-x", "-u", "-----BEGIN PRIVATE KEY-----", "Bearer ", "Bearer 1", "eyJ.", "eyJ", "hf_.", "-", "*", ".", "[", "\x1b]", "\x1b[",
+	}
+}
+
+// A scanner whose time grows with the square of its input would not come back
+// from a megabyte.
+func TestRedactorIsLinear(t *testing.T) {
+	const size = 1 << 20
+	r := newRedactor([]string{"A_KEY=aaaaaaaa", "B_TOKEN=" + strings.Repeat("=", 100)}, []string{"-u"}, nil)
+	for _, unit := range hostileTails() {
+		if got := r.tail([]byte(strings.Repeat(unit, size/len(unit)))); len(got) > 2*size {
+			t.Errorf("tail(%q repeated) has %d bytes, want at most %d", unit, len(got), 2*size)
+		}
+	}
+}
+
 func benchEnviron() []string {
 	environ := []string{"GITHUB_TOKEN=ghs_abcdefghijklmnopqrstuvwxyz0123456789", "NPM_TOKEN=npm_abc12345", "PWD=/home/u", "SSH_AUTH_SOCK=/tmp/x"}
 	for _, n := range []string{"LANG", "TERM", "SHELL", "CI_COMMIT_REF_NAME", "CI_PIPELINE_SOURCE", "GOPATH", "XDG_SESSION_TYPE"} {

@@ -285,7 +285,24 @@ func (inv *invocation) lines(c *child) *lines {
 		w: w, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
 		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
 		limit: s.policy.MaxAttempts, effect: inv.effect(), ci: newAnnotator(s.ci, w, inv.vars),
+		budget: inv.unpayable,
 	}
+}
+
+// unpayable says that a budget can never pay for all the attempts that were
+// asked for; "" when it can.
+func (inv *invocation) unpayable() string {
+	p := inv.settings.policy
+	if left := time.Until(p.Deadline); !p.Deadline.IsZero() && (p.MaxElapsed == 0 || left < p.MaxElapsed) {
+		p.MaxElapsed = max(left, 1)
+	}
+	for _, m := range inv.ledger.Members {
+		params := m.Explicit.Apply(m.Params)
+		if text := unpayable(p, params, float64(params.Capacity)); text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 func (inv *invocation) effect() classify.Effect {

@@ -17,21 +17,34 @@ package cmd
 
 import "strings"
 
+// The texts come from programs that may be hostile: every scanner is linear.
+// Within a value that is hidden nobody looks for assignments and flags, as
+// their values would end where it does, and the rest looks ahead a little way.
+const (
+	longestFlag     = 64
+	longestUserInfo = 512 // with a slash in it; without one it ends at the slash
+)
+
 // shapes finds what looks like a secret.
 func (r *redactor) shapes(spans []span, s string, where place) []span {
+	hidden := 0 // up to here
 	for i := 0; i < len(s); i++ {
 		var p span
 		switch c := s[i]; {
-		case c == '=':
+		case c == '=' && i >= hidden:
 			p = r.assigned(s, i)
+			hidden = max(hidden, p.to)
 		case c == ':' && strings.HasPrefix(s[i:], "://"):
 			p = userInfo(s, i+3)
 		case c == ':':
 			p = described(s, i)
-		case c == '-' && startsWord(s, i):
+		case c == '-' && i >= hidden && startsWord(s, i):
 			p = r.flagged(s, i, where)
+			hidden = max(hidden, p.to)
 		case isLetter(c) && startsWord(s, i):
-			p = known(s, i)
+			if p = known(s, i); p.from < p.to {
+				i = p.to - 1
+			}
 		}
 		if p.from < p.to {
 			spans = append(spans, p)
@@ -77,22 +90,29 @@ func (r *redactor) assigned(s string, i int) span {
 		end = i - 1
 	}
 	name := s[nameBefore(s, end):end]
+	if name == "" {
+		return span{}
+	}
+	variable := name == "_auth" || isVariable(name) && isSecretName(name) && !isExcepted(name)
+	certain := isSecretKey(name) || name[0] == '-' && r.isSecretFlag(name)
+	if !variable && !certain {
+		return span{}
+	}
 	p := value(s, from)
-	long := p.to-p.from >= shortestSecret
 	switch {
-	case name == "" || p.from >= p.to:
-	case isSecretKey(name):
-		if (strings.EqualFold(name, "pwd") || strings.EqualFold(name, "oldpwd")) && isPath(s[p.from:p.to]) {
-			return span{}
+	case p.from >= p.to:
+	case isDirectory(name):
+		if !isPath(s[p.from:p.to]) {
+			return p
 		}
-		return p
-	case name == "_auth" && long, isVariable(name) && long && isSecretName(name) && !isExcepted(name) && !isPath(s[p.from:p.to]):
-		return p
-	case name[0] == '-' && r.isSecretFlag(name):
+	case certain, p.to-p.from >= shortestSecret && !isPath(s[p.from:p.to]):
 		return p
 	}
 	return span{}
 }
+
+// isDirectory knows the two that end as passwords do.
+func isDirectory(name string) bool { return name == "PWD" || name == "OLDPWD" }
 
 // isVariable reports whether a name is written as those of the environment.
 func isVariable(name string) bool {
@@ -182,7 +202,7 @@ func (r *redactor) flagged(s string, i int, where place) span {
 		return privateKey(s, i)
 	}
 	end := i
-	for end < len(s) && !isBlank(s[end]) && s[end] != '=' {
+	for last := min(len(s), i+longestFlag); end < last && !isBlank(s[end]) && s[end] != '='; {
 		end++
 	}
 	flag := s[i:end]
@@ -222,7 +242,7 @@ func userInfo(s string, i int) span {
 		end++
 	}
 	if at < 0 && hasOddPort(s[i:end]) { // a password with a slash that nobody escaped
-		for ; end < len(s) && !endsURL(s[end]); end++ {
+		for last := min(len(s), i+longestUserInfo); end < last && !endsURL(s[end]); end++ {
 			if s[end] == '@' {
 				at = end
 			}

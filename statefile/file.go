@@ -58,7 +58,7 @@ func (f File) Read() (Content, error) {
 		return Content{}, err
 	}
 	defer h.close()
-	fd, err := f.openAt(h, unix.O_RDONLY)
+	fd, _, err := openChecked(h, f.Name, unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Content{}, nil
 	}
@@ -114,7 +114,7 @@ var (
 )
 
 func (f File) attempt(ctx context.Context, h *folder, wait time.Duration, young bool, change func(Content) []byte) (string, error) {
-	fd, err := f.openAt(h, unix.O_RDWR)
+	fd, id, err := openChecked(h, f.Name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", f.create(h, change)
 	}
@@ -126,7 +126,7 @@ func (f File) attempt(ctx context.Context, h *folder, wait time.Duration, young 
 		return "", pathError("lock", f.Path(), err)
 	}
 	defer unlock(fd)
-	size, err := sameFile(h, f.Name, fd)
+	size, err := sameFile(h, f.Name, id)
 	if err != nil {
 		return "", err
 	}
@@ -203,37 +203,41 @@ func (f File) write(fd int, data []byte, offset int64) error {
 	return nil
 }
 
-// openAt opens the file if it is one that may be used. O_NONBLOCK keeps a FIFO
-// from blocking before it is recognised.
-func (f File) openAt(h *folder, mode int) (int, error) {
-	return openChecked(h, f.Name, mode)
+// identity tells one file from another.
+type identity struct {
+	dev, ino uint64
 }
 
-func openChecked(h *folder, name string, mode int) (int, error) {
-	path := filepath.Join(h.path, name)
+func identify(st *unix.Stat_t) identity { return identity{uint64(st.Dev), uint64(st.Ino)} }
+
+// openChecked opens a file if it is one that may be used. O_NONBLOCK keeps a FIFO
+// from blocking before it is recognised.
+func openChecked(h *folder, name string, mode int) (int, identity, error) {
 	fd, err := retryInt(func() (int, error) {
 		return unix.Openat(h.fd, name, mode|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
+	path := filepath.Join(h.path, name)
 	switch {
 	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK):
-		return -1, &RefusedError{path, "is a symbolic link"}
+		return -1, identity{}, &RefusedError{path, "is a symbolic link"}
 	case errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EOPNOTSUPP):
-		return -1, &RefusedError{path, "is not a regular file"}
+		return -1, identity{}, &RefusedError{path, "is not a regular file"}
 	case err != nil:
-		return -1, pathError("open", path, err)
+		return -1, identity{}, pathError("open", path, err)
 	}
-	if err := vetFile(h, path, fd); err != nil {
-		_ = unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
-func vetFile(h *folder, path string, fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return pathError("stat", path, err)
+		_ = unix.Close(fd)
+		return -1, identity{}, pathError("stat", path, err)
 	}
+	if err := vet(h, path, &st); err != nil {
+		_ = unix.Close(fd)
+		return -1, identity{}, err
+	}
+	return fd, identify(&st), nil
+}
+
+func vet(h *folder, path string, st *unix.Stat_t) error {
 	mode, uid := uint32(st.Mode), int(st.Uid)
 	ours := uid == os.Geteuid() || !h.shared && uid == h.uid
 	switch {
@@ -255,20 +259,16 @@ func vetFile(h *folder, path string, fd int) error {
 
 // sameFile makes sure that the path still names what was opened, and returns its
 // size.
-func sameFile(h *folder, name string, fd int) (int64, error) {
-	var opened, named unix.Stat_t
-	path := filepath.Join(h.path, name)
-	if err := unix.Fstat(fd, &opened); err != nil {
-		return 0, pathError("stat", path, err)
-	}
+func sameFile(h *folder, name string, opened identity) (int64, error) {
+	var named unix.Stat_t
 	err := unix.Fstatat(h.fd, name, &named, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return 0, pathError("stat", path, err)
+		return 0, pathError("stat", filepath.Join(h.path, name), err)
 	}
-	if err != nil || opened.Dev != named.Dev || opened.Ino != named.Ino {
+	if err != nil || identify(&named) != opened {
 		return 0, errOtherFile
 	}
-	return opened.Size, nil
+	return named.Size, nil
 }
 
 // quarantineSize bounds the copy of a damaged file.
@@ -283,9 +283,9 @@ func (f File) quarantine(h *folder, fd int) string {
 		return ""
 	}
 	name := f.Name + ".corrupt"
-	to, err := openChecked(h, name, unix.O_RDWR)
+	to, _, err := openChecked(h, name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		to, err = createPlain(h, name)
+		to, _, err = createPlain(h, name)
 	}
 	if err != nil {
 		return ""
@@ -298,19 +298,20 @@ func (f File) quarantine(h *folder, fd int) string {
 }
 
 // createPlain makes an empty file that nobody else has made.
-func createPlain(h *folder, name string) (int, error) {
+func createPlain(h *folder, name string) (int, identity, error) {
 	path := filepath.Join(h.path, name)
 	fd, err := retryInt(func() (int, error) {
 		return unix.Openat(h.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|lockOnCreate, h.fileMode())
 	})
 	if err != nil {
-		return -1, pathError("create", path, err)
+		return -1, identity{}, pathError("create", path, err)
 	}
-	if err := h.hand(fd, path, h.fileMode()); err != nil {
+	var st unix.Stat_t
+	if err := errors.Join(h.hand(fd, path, h.fileMode()), unix.Fstat(fd, &st)); err != nil {
 		_ = unix.Close(fd)
-		return -1, err
+		return -1, identity{}, err
 	}
-	return fd, nil
+	return fd, identify(&st), nil
 }
 
 // createLocked makes a file that is empty until its content is written under the
@@ -319,7 +320,7 @@ func (f File) createLocked(h *folder, change func(Content) []byte) error {
 	if change(Content{}) == nil {
 		return nil
 	}
-	fd, err := createPlain(h, f.Name)
+	fd, id, err := createPlain(h, f.Name)
 	if errors.Is(err, fs.ErrExist) {
 		return errOtherFile
 	}
@@ -334,7 +335,7 @@ func (f File) createLocked(h *folder, change func(Content) []byte) error {
 		return pathError("lock", f.Path(), err)
 	}
 	defer unlock(fd)
-	size, err := sameFile(h, f.Name, fd)
+	size, err := sameFile(h, f.Name, id)
 	if err != nil {
 		return err
 	}

@@ -56,9 +56,9 @@ func (j Journal) Append(ctx context.Context, wait time.Duration, line []byte) er
 }
 
 func (j Journal) attempt(ctx context.Context, h *folder, wait time.Duration, line []byte) error {
-	fd, err := openChecked(h, j.Name, unix.O_RDWR)
+	fd, id, err := openChecked(h, j.Name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		fd, err = createPlain(h, j.Name)
+		fd, id, err = createPlain(h, j.Name)
 		if errors.Is(err, fs.ErrExist) {
 			return errOtherFile
 		}
@@ -71,7 +71,7 @@ func (j Journal) attempt(ctx context.Context, h *folder, wait time.Duration, lin
 		return pathError("lock", j.Path(), err)
 	}
 	defer unlock(fd)
-	size, err := sameFile(h, j.Name, fd)
+	size, err := sameFile(h, j.Name, id)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (j Journal) Each(fn func(line []byte) bool) error {
 }
 
 func (j Journal) openFile(h *folder, name string) (*os.File, error) {
-	fd, err := openChecked(h, name, unix.O_RDONLY)
+	fd, _, err := openChecked(h, name, unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -72,7 +72,7 @@ func stale(h *folder, name string, before time.Time) bool {
 
 // remove looks at the age once more when it holds the lock.
 func remove(h *folder, name string, before time.Time) {
-	fd, err := openChecked(h, name, unix.O_RDWR)
+	fd, id, err := openChecked(h, name, unix.O_RDWR)
 	if err != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func remove(h *folder, name string, before time.Time) {
 		return
 	}
 	defer unlock(fd)
-	if _, err := sameFile(h, name, fd); err == nil && stale(h, name, before) {
+	if _, err := sameFile(h, name, id); err == nil && stale(h, name, before) {
 		_ = unix.Unlinkat(h.fd, name, 0)
 	}
 }

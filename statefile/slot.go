@@ -44,29 +44,40 @@ type slots struct {
 	newer   bool
 }
 
-// readSlots finds the current slot in the bytes of a file. valid has a say in
-// whether a payload makes sense.
+// readSlots finds the current slot in the bytes of a file: the newer one that is
+// intact and whose payload is valid.
 func readSlots(data []byte, valid func([]byte) bool) slots {
-	s := slots{}
 	if len(data) != fileSize {
-		s.newer = claimsNewer(data)
-		return s
+		return slots{newer: claimsNewer(data)}
 	}
-	for i := range 2 {
-		slot := data[i*slotSize : (i+1)*slotSize]
-		if !intact(slot) {
-			continue
-		}
-		if claimsNewer(slot) {
-			s.newer = true
-			continue
-		}
-		payload, seq, ok := unseal(slot)
-		if ok && (s.payload == nil || seq > s.seq) && valid(payload) {
-			s.payload, s.seq, s.at = payload, seq, i
-		}
+	current, other := readSlot(data, 0), readSlot(data, 1)
+	if current.payload == nil || other.payload != nil && other.seq > current.seq {
+		current, other = other, current
 	}
-	return s
+	switch {
+	case current.newer || other.newer:
+		return slots{newer: true}
+	case current.payload != nil && valid(current.payload):
+		return current
+	case other.payload != nil && valid(other.payload):
+		return other
+	}
+	return slots{}
+}
+
+func readSlot(data []byte, at int) slots {
+	slot := data[at*slotSize : (at+1)*slotSize]
+	if !intact(slot) {
+		return slots{}
+	}
+	if claimsNewer(slot) {
+		return slots{newer: true}
+	}
+	payload, seq, ok := unseal(slot)
+	if !ok {
+		return slots{}
+	}
+	return slots{payload: payload, seq: seq, at: at}
 }
 
 // seal makes a slot.

@@ -1,6 +1,13 @@
 package proc
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// AwaitMember is awaitMember.
+func AwaitMember(pgid int, limit time.Duration) { awaitMember(pgid, limit) }
 
 // AwaitStop returns when the child is stopped, and leaves that to be asked again.
 func AwaitStop(pid int) {

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"sync/atomic"
 
@@ -19,9 +20,14 @@ const pieceBytes = 4096
 // It writes in pieces of whole lines where it can, so that lines of parallel
 // jobs stay in one piece and a slow reader is seen to make progress.
 type fileWriter struct {
-	file   *os.File
+	file   *os.File // keeps fd open
+	fd     int
 	moved  atomic.Int64 // bytes written so far
 	closed bool         // the reader is gone
+}
+
+func newFileWriter(file *os.File) *fileWriter {
+	return &fileWriter{file: file, fd: int(file.Fd())}
 }
 
 // Write writes all of b, waiting as long as the reader needs. Once it has
@@ -30,20 +36,19 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	if w.closed {
 		return len(b), nil
 	}
-	fd := int(w.file.Fd())
 	total := 0
 	for total < len(b) {
-		n, err := unix.Write(fd, piece(b[total:]))
+		n, err := unix.Write(w.fd, piece(b[total:]))
 		if n > 0 {
 			total += n
 			w.moved.Add(int64(n))
 		}
-		switch err {
-		case nil, unix.EINTR:
-		case unix.EAGAIN:
-			awaitWritable(fd)
+		switch {
+		case err == nil, errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			awaitWritable(w.fd)
 		default:
-			w.closed = err == unix.EPIPE || err == unix.EBADF
+			w.closed = errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EBADF)
 			return total, &os.PathError{Op: "write", Path: w.file.Name(), Err: err}
 		}
 	}

@@ -6,6 +6,7 @@ package proc
 // next attempt is its grace: EndGroup at once, KillGroup before the next start.
 
 import (
+	"errors"
 	"syscall"
 	"time"
 )
@@ -78,15 +79,15 @@ func (p *Process) groupAlive() bool {
 // probe reports whether the group still has a member, zombies included.
 func (p *Process) probe() bool {
 	err := p.signalStragglers(0)
-	return err == nil || err == syscall.EPERM
+	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
 // signalStragglers signals the group of a reaped child; see signal.go.
 func (p *Process) signalStragglers(sig syscall.Signal) error {
-	if err := signalGroupByPidfd(p.pidfd, sig); err != errNoPidfd {
+	if err := signalGroupByPidfd(p.pidfd, sig); !errors.Is(err, errNoPidfd) {
 		return err
 	}
-	if syscall.Kill(p.pid, 0) != syscall.ESRCH {
+	if !errors.Is(syscall.Kill(p.pid, 0), syscall.ESRCH) {
 		return syscall.ESRCH
 	}
 	return syscall.Kill(-p.pid, sig)

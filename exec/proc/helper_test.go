@@ -62,7 +62,7 @@ func dieWithTest() {
 		panic(err)
 	}
 	for {
-		if _, err := unix.Read(fd, make([]byte, 1)); err != unix.EINTR {
+		if _, err := unix.Read(fd, make([]byte, 1)); !errors.Is(err, unix.EINTR) {
 			os.Exit(99)
 		}
 	}
@@ -159,7 +159,7 @@ func signalNamed(name string) syscall.Signal {
 func write(fd int, b []byte) {
 	for len(b) > 0 {
 		n, err := unix.Write(fd, b)
-		if err != nil && err != unix.EINTR {
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			os.Exit(96)
 		}
 		b = b[max(n, 0):]

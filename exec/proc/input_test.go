@@ -126,10 +126,12 @@ func TestUsedUp(t *testing.T) { // scenario 65
 		{"idle, writer there", "", false, nil, nil, false},
 		{"read, writer there", "one\n", false, nil, []string{"readline:"}, false},
 		{"filled and ended during it, untouched", "", false, func(t *testing.T, w *os.File) {
+			t.Helper()
 			writeString(t, w, "text\n")
 			w.Close()
 		}, nil, false},
 		{"filled, ended and read during it", "", false, func(t *testing.T, w *os.File) {
+			t.Helper()
 			writeString(t, w, "text\n")
 			w.Close()
 		}, []string{"cat:"}, true},

@@ -16,36 +16,42 @@ func TestOutputCutBack(t *testing.T) {
 		after   string // what the second attempt leaves
 	}{
 		{"empty file", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			return temporary(t, 0), nil
-		}, true, false, "try\n"},
+		}, true, false, "x,"},
 		{"file with content", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			file := temporary(t, 0)
 			writeString(t, file, "old\n")
 			return file, nil
-		}, false, true, "old\ntry\ntry\n"},
+		}, false, true, "old\nx,x,"},
 		{"content behind the offset", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			file := temporary(t, 0)
 			writeString(t, file, "a long old line\n")
 			if _, err := file.Seek(0, 0); err != nil {
 				t.Fatal(err)
 			}
 			return file, nil
-		}, false, true, "try\ntry\nld line\n"},
+		}, false, true, "x,x,ng old line\n"},
 		{"opened for append", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			return temporary(t, os.O_APPEND), nil
-		}, false, true, "try\ntry\n"},
+		}, false, true, "x,x,"},
 		{"stderr too", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			file := temporary(t, 0)
 			return file, file
-		}, false, true, "try\ntry\n"},
+		}, false, true, "x,x,"},
 		{"stderr elsewhere", func(t *testing.T) (*os.File, *os.File) {
+			t.Helper()
 			return temporary(t, 0), temporary(t, 0)
-		}, true, false, "try\n"},
+		}, true, false, "x,"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			stdout, stderr := test.stdout(t)
 			out := proc.NewOutput(stdout, stderr)
-			spec := helper(`out:try\n`)
+			spec := helper(`out:x,`)
 			spec.Stdout.File = stdout
 			for range 2 {
 				if err := out.CutBack(); err != nil {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -113,7 +114,7 @@ func readNow(file *os.File, b []byte) (n int, ended bool) {
 			n, err = unix.Read(fd, b)
 			return err
 		})
-		n, ended = max(n, 0), n == 0 && err == nil || err != nil && err != unix.EAGAIN
+		n, ended = max(n, 0), n == 0 && err == nil || err != nil && !errors.Is(err, unix.EAGAIN)
 	})
 	return n, ended
 }

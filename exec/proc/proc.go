@@ -16,6 +16,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -262,7 +263,7 @@ func (p *Process) wasKilled() bool {
 // ignoreEINTR repeats a system call for as long as signals interrupt it.
 func ignoreEINTR(call func() error) error {
 	for {
-		if err := call(); err != syscall.EINTR {
+		if err := call(); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func openPty(like *os.File) (ours, child *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer master.Close()
+	defer func() { _ = master.Close() }()
 	ours, err = pollable(master)
 	if err == nil {
 		err = plain(child)

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -58,11 +59,11 @@ func (f *feed) end() {
 // as an error of the write, and is no failure.
 func (f *feed) run() {
 	defer close(f.done)
-	defer f.w.Close()
+	defer func() { _ = f.w.Close() }()
 	buf := make([]byte, copyBytes)
 	for at := int64(0); ; {
 		n, err := f.kept.ReadAt(buf, at)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			f.err = err
 			return
 		}
@@ -103,7 +104,7 @@ func (f *feed) read(buf []byte) int {
 	fd, wake := int(f.stdin.Fd()), int(f.wait.Fd())
 	for {
 		fds := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); err == unix.EINTR {
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if fds[0].Revents != 0 {
@@ -113,7 +114,7 @@ func (f *feed) read(buf []byte) int {
 		switch {
 		case n > 0:
 			return n
-		case err == unix.EINTR, err == unix.EAGAIN:
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil:
 			f.readErr = &os.PathError{Op: "read", Path: f.stdin.Name(), Err: err}

@@ -16,6 +16,7 @@ package proc
 //   - Nobody there (ESRCH) is silence, not an error. EPERM is reported.
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -76,7 +77,7 @@ func (p *Process) signal(sig syscall.Signal) error {
 	default:
 		err = syscall.Kill(p.pid, sig)
 	}
-	if err == nil || err == syscall.ESRCH {
+	if err == nil || errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
 	return fmt.Errorf("signal process %d: %w", p.pid, err)
@@ -86,7 +87,7 @@ func (p *Process) signal(sig syscall.Signal) error {
 // EPERM for a group of zombies; asking the leader alone tells the two apart.
 func (p *Process) signalGroup(sig syscall.Signal) error {
 	err := syscall.Kill(-p.pid, sig)
-	if err == syscall.EPERM {
+	if errors.Is(err, syscall.EPERM) {
 		return syscall.Kill(p.pid, sig)
 	}
 	return err

@@ -14,93 +14,102 @@ import (
 	"github.com/retryx/retryx/exec/proc"
 )
 
-func groups(t *testing.T, f func(t *testing.T, g proc.Group)) {
-	t.Helper()
-	t.Run("shared", func(t *testing.T) { f(t, proc.Shared) })
-	t.Run("new", func(t *testing.T) { f(t, proc.New) })
+// groups are both modes by name, for subtests.
+func groups() map[string]proc.Group {
+	return map[string]proc.Group{"shared": proc.Shared, "new": proc.New}
 }
 
 func TestSignalReachesChildOnce(t *testing.T) { // scenarios 1, 2, 15 and 17
-	groups(t, func(t *testing.T, g proc.Group) {
-		for _, name := range []string{"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH"} {
-			spec := helper("report:"+name+",IO", `out:ready\n`, "hang:")
-			spec.Group = g
-			p, out := startRead(t, spec)
-			out.want("ready")
-			send(t, p, signalNamed(name))
-			out.want("got SIG" + name)
-			send(t, p, syscall.SIGIO) // a second delivery would come before this
-			out.want("got SIGIO")
-		}
-	})
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			for _, name := range []string{"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH"} {
+				spec := helper("report:"+name+",IO", `out:ready\n`, "hang:")
+				spec.Group = g
+				p, out := startRead(t, spec)
+				out.want("ready")
+				send(t, p, signalNamed(name))
+				out.want("got SIG" + name)
+				send(t, p, syscall.SIGIO) // a second delivery would come before this
+				out.want("got SIGIO")
+			}
+		})
+	}
 }
 
 func TestDeathBySignal(t *testing.T) { // scenarios 1 and 2
-	groups(t, func(t *testing.T, g proc.Group) {
-		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL} {
-			spec := helper(`out:ready\n`, "hang:")
-			spec.Group = g
-			p, out := startRead(t, spec)
-			out.want("ready")
-			send(t, p, sig)
-			if got := finish(t, p); got.Code != -1 || got.Signal != sig {
-				t.Errorf("code, signal after %v = %d, %v, want -1, %v", sig, got.Code, got.Signal, sig)
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL} {
+				spec := helper(`out:ready\n`, "hang:")
+				spec.Group = g
+				p, out := startRead(t, spec)
+				out.want("ready")
+				send(t, p, sig)
+				if got := finish(t, p); got.Code != -1 || got.Signal != sig {
+					t.Errorf("code, signal after %v = %d, %v, want -1, %v", sig, got.Code, got.Signal, sig)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestChildAnswersTerminate(t *testing.T) { // scenarios 7 and 8
-	groups(t, func(t *testing.T, g proc.Group) {
-		spec := helper("quit:TERM=7", `out:ready\n`, "hang:")
-		spec.Group = g
-		p, out := startRead(t, spec)
-		out.want("ready")
-		if err := p.Terminate(); err != nil {
-			t.Fatalf("Terminate() = %v, want nil", err)
-		}
-		out.want("quit")
-		if got := finish(t, p); got.Code != 7 {
-			t.Errorf("code = %d, want 7", got.Code)
-		}
-	})
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			spec := helper("quit:TERM=7", `out:ready\n`, "hang:")
+			spec.Group = g
+			p, out := startRead(t, spec)
+			out.want("ready")
+			if err := p.Terminate(); err != nil {
+				t.Fatalf("Terminate() = %v, want nil", err)
+			}
+			out.want("quit")
+			if got := finish(t, p); got.Code != 7 {
+				t.Errorf("code = %d, want 7", got.Code)
+			}
+		})
+	}
 }
 
 func TestKillEndsWhatIgnoresTerminate(t *testing.T) { // scenario 10
-	groups(t, func(t *testing.T, g proc.Group) {
-		spec := helper("ignore:TERM", "report:CONT", `out:ready\n`, "hang:")
-		spec.Group = g
-		p, out := startRead(t, spec)
-		out.want("ready")
-		if err := p.Terminate(); err != nil {
-			t.Fatalf("Terminate() = %v, want nil", err)
-		}
-		send(t, p, syscall.SIGCONT)
-		out.want("got SIGCONT") // so TERM has passed without effect
-		if err := p.Kill(); err != nil {
-			t.Fatalf("Kill() = %v, want nil", err)
-		}
-		if got := finish(t, p); got.Signal != syscall.SIGKILL {
-			t.Errorf("signal = %v, want %v", got.Signal, syscall.SIGKILL)
-		}
-	})
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			spec := helper("ignore:TERM", "report:CONT", `out:ready\n`, "hang:")
+			spec.Group = g
+			p, out := startRead(t, spec)
+			out.want("ready")
+			if err := p.Terminate(); err != nil {
+				t.Fatalf("Terminate() = %v, want nil", err)
+			}
+			send(t, p, syscall.SIGCONT)
+			out.want("got SIGCONT") // so TERM has passed without effect
+			if err := p.Kill(); err != nil {
+				t.Fatalf("Kill() = %v, want nil", err)
+			}
+			if got := finish(t, p); got.Signal != syscall.SIGKILL {
+				t.Errorf("signal = %v, want %v", got.Signal, syscall.SIGKILL)
+			}
+		})
+	}
 }
 
 func TestTerminateReachesStoppedChild(t *testing.T) { // scenario 13
-	groups(t, func(t *testing.T, g proc.Group) {
-		spec := helper("quit:TERM=5", `out:ready\n`, "hang:")
-		spec.Group = g
-		p, out := startRead(t, spec)
-		out.want("ready")
-		send(t, p, syscall.SIGSTOP)
-		awaitStop(t, p)
-		if err := p.Terminate(); err != nil {
-			t.Fatalf("Terminate() = %v, want nil", err)
-		}
-		if got := finish(t, p); got.Code != 5 {
-			t.Errorf("code = %d, signal = %v, want 5, none: its handler runs", got.Code, got.Signal)
-		}
-	})
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			spec := helper("quit:TERM=5", `out:ready\n`, "hang:")
+			spec.Group = g
+			p, out := startRead(t, spec)
+			out.want("ready")
+			send(t, p, syscall.SIGSTOP)
+			awaitStop(t, p)
+			if err := p.Terminate(); err != nil {
+				t.Fatalf("Terminate() = %v, want nil", err)
+			}
+			if got := finish(t, p); got.Code != 5 {
+				t.Errorf("code = %d, signal = %v, want 5, none: its handler runs", got.Code, got.Signal)
+			}
+		})
+	}
 }
 
 func TestNoContForRunningChildInSharedGroup(t *testing.T) { // scenario 13
@@ -217,23 +226,25 @@ func TestEndGroupTerminatesOnlyOnce(t *testing.T) {
 }
 
 func TestNothingLeft(t *testing.T) { // scenario 34
-	groups(t, func(t *testing.T, g proc.Group) {
-		spec := helper("exit:1")
-		spec.Group = g
-		p := start(t, spec)
-		finish(t, p)
-		if p.GroupAlive() {
-			t.Error("GroupAlive() = true, want false")
-		}
-		for _, err := range []error{p.Signal(syscall.SIGTERM), p.Terminate(), p.Kill(), p.EndGroup()} {
-			if err != nil {
-				t.Errorf("signal to an ended process: %v, want nil", err)
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			spec := helper("exit:1")
+			spec.Group = g
+			p := start(t, spec)
+			finish(t, p)
+			if p.GroupAlive() {
+				t.Error("GroupAlive() = true, want false")
 			}
-		}
-		if !p.KillGroup() {
-			t.Error("KillGroup() = false, want true")
-		}
-	})
+			for _, err := range []error{p.Signal(syscall.SIGTERM), p.Terminate(), p.Kill(), p.EndGroup()} {
+				if err != nil {
+					t.Errorf("signal to an ended process: %v, want nil", err)
+				}
+			}
+			if !p.KillGroup() {
+				t.Error("KillGroup() = false, want true")
+			}
+		})
+	}
 }
 
 func TestSessionEscapes(t *testing.T) { // scenario 33
@@ -273,49 +284,45 @@ func TestSignalRacesWithExit(t *testing.T) { // scenarios 4 and 36
 	if testing.Short() {
 		rounds = 10
 	}
-	groups(t, func(t *testing.T, g proc.Group) {
-		for range rounds {
-			spec := proc.Spec{Argv: []string{"/bin/true"}, Group: g}
-			spec.Stderr.Tee = true
-			p, err := proc.Start(spec)
-			if err != nil {
-				t.Fatal(err)
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			for range rounds {
+				spec := proc.Spec{Argv: []string{"/bin/true"}, Group: g}
+				spec.Stderr.Tee = true
+				p, err := proc.Start(spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var senders sync.WaitGroup
+				for _, f := range []func() error{p.Terminate, p.Kill, p.EndGroup} {
+					senders.Go(func() {
+						if err := f(); err != nil {
+							t.Errorf("signal in the race: %v, want nil", err)
+						}
+					})
+				}
+				senders.Wait()
+				got := finish(t, p)
+				p.Close()
+				if got.WaitErr != nil || got.Code != 0 && got.Signal == 0 {
+					t.Fatalf("code, signal, WaitErr = %d, %v, %v, want 0 or a signal", got.Code, got.Signal, got.WaitErr)
+				}
 			}
-			var senders sync.WaitGroup
-			for _, f := range []func() error{p.Terminate, p.Kill, p.EndGroup} {
-				senders.Go(func() {
-					if err := f(); err != nil {
-						t.Errorf("signal in the race: %v, want nil", err)
-					}
-				})
-			}
-			senders.Wait()
-			got := finish(t, p)
-			p.Close()
-			if got.WaitErr != nil || got.Code != 0 && got.Signal == 0 {
-				t.Fatalf("code, signal, WaitErr = %d, %v, %v, want 0 or a signal", got.Code, got.Signal, got.WaitErr)
-			}
-		}
-	})
+		})
+	}
 }
 
 func TestForeignChild(t *testing.T) { // scenario 25
 	if os.Getuid() != 0 {
 		t.Skip("needs root to start a child as somebody else")
 	}
-	// Root may signal everybody, so the roles are turned: the helper is the
-	// one without the right, and the target is this test's own process.
-	t.Run("denied", func(t *testing.T) {
-		err := unix.Kill(1, 0)
-		if err != nil {
-			t.Skip(err)
-		}
-		spec := helper("unprivileged:")
-		spec.Stdout.Tee = true
-		if got := run(t, spec); strings.TrimSpace(string(got.Stdout)) != "operation not permitted" {
-			t.Errorf("signal to another user's child = %q, want EPERM", got.Stdout)
-		}
-	})
+	// Root may signal everybody, so it is a helper that gives its rights up
+	// after it has started a child as root.
+	spec := helper("unprivileged:")
+	spec.Stdout.Tee = true
+	if got := string(run(t, spec).Stdout); got != "operation not permitted\n" {
+		t.Errorf("signal to another user's child = %q, want EPERM", got)
+	}
 }
 
 // awaitStop returns when the child is stopped.

@@ -115,7 +115,7 @@ func (s *Spool) WriteTo(w io.Writer) (int64, error) {
 // with the care that captured output gets: a full pipe is waited for, and an
 // error does not end the program.
 func (s *Spool) CopyTo(file *os.File) error {
-	_, err := s.WriteTo(&fileWriter{file: file})
+	_, err := s.WriteTo(newFileWriter(file))
 	return err
 }
 

@@ -33,7 +33,7 @@ func TestSpoolKeepsEverything(t *testing.T) {
 		at := rapid.IntRange(0, len(want)+10).Draw(t, "at")
 		part := make([]byte, rapid.IntRange(1, 2000).Draw(t, "part"))
 		n, err := spool.ReadAt(part, int64(at))
-		if wantN := min(len(part), max(0, len(want)-at)); n != wantN || n < len(part) && err != io.EOF {
+		if wantN := min(len(part), max(0, len(want)-at)); n != wantN || n < len(part) && !errors.Is(err, io.EOF) {
 			t.Fatalf("ReadAt(%d bytes, %d) of %d = %d, %v, want %d", len(part), at, len(want), n, err, wantN)
 		}
 		if spool.Size() != int64(len(want)) {

@@ -105,10 +105,11 @@ func locate(argv []string) (string, error) {
 			dir = "."
 		}
 		program := dir + "/" + name
-		switch found := executable(program); found {
-		case nil:
+		found := executable(program)
+		if found == nil {
 			return program, nil
-		case syscall.EACCES:
+		}
+		if errors.Is(found, syscall.EACCES) {
 			err = found
 		}
 	}
@@ -146,7 +147,7 @@ func launch(program string, spec Spec, p *pipes) (pid, pidfd int, err error) {
 		Sys:   systemAttr(spec.Group, &pidfd),
 	}
 	pid, err = start(program, spec.Argv, attr)
-	if err == syscall.ENOEXEC && isScript(program) {
+	if errors.Is(err, syscall.ENOEXEC) && isScript(program) {
 		argv := append([]string{shell, program}, spec.Argv[1:]...)
 		pid, err = start(shell, argv, attr)
 	}
@@ -160,7 +161,7 @@ func launch(program string, spec Spec, p *pipes) (pid, pidfd int, err error) {
 // start is os.StartProcess without its handle: that one reaps a child as soon
 // as it is a zombie, and leaves no moment to lock signals out.
 func start(program string, argv []string, attr *syscall.ProcAttr) (int, error) {
-	pid, _, err := syscall.StartProcess(program, argv, attr) //nolint:gosec // G204: running the user's command is the purpose
+	pid, _, err := syscall.StartProcess(program, argv, attr)
 	return pid, err
 }
 
@@ -192,7 +193,7 @@ func fileHead(program string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	head := make([]byte, 256)
 	n, _ := io.ReadFull(file, head)
 	return head[:n]

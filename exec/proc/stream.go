@@ -79,14 +79,14 @@ type ending struct {
 func newStream(r *os.File, sink Sink, isPty bool) *stream {
 	s := &stream{r: r, pty: isPty, spool: sink.Spool, last: '\n', settled: make(chan struct{})}
 	if sink.Spool == nil && sink.File != nil {
-		s.to = &fileWriter{file: sink.File}
+		s.to = newFileWriter(sink.File)
 	}
 	return s
 }
 
 // run copies until the last writer is gone or close is called.
 func (s *stream) run() {
-	defer s.r.Close()
+	defer func() { _ = s.r.Close() }()
 	buf := make([]byte, copyBytes)
 	for {
 		n, err := s.r.Read(buf)

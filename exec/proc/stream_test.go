@@ -166,12 +166,13 @@ func TestNonBlockingStderr(t *testing.T) { // scenario 60
 		t.Fatal(err)
 	}
 	defer r.Close()
-	fd := int(w.Fd()) // makes w blocking, as an inherited stderr is
-	if err := unix.SetNonblock(fd, true); err != nil {
+	stderr := inherited(t, w)
+	w.Close()
+	spec := helper("hum:300000", "exit:6")
+	spec.Stderr = proc.Sink{File: stderr, Tee: true}
+	if err := unix.SetNonblock(int(stderr.Fd()), true); err != nil {
 		t.Fatal(err)
 	}
-	spec := helper("hum:300000", "exit:6")
-	spec.Stderr = proc.Sink{File: w, Tee: true}
 	p := start(t, spec)
 	// The pipe is full before anything is read: nobody reads until then.
 	awaitFull(t, r)
@@ -182,7 +183,7 @@ func TestNonBlockingStderr(t *testing.T) { // scenario 60
 		close(read)
 	}()
 	got := finish(t, p)
-	w.Close()
+	stderr.Close()
 	await(t, read, "end of stderr")
 	if got.Code != 6 || got.WriteErr != nil || total != 300000 {
 		t.Errorf("code, WriteErr, bytes = %d, %v, %d, want 6, nil, 300000", got.Code, got.WriteErr, total)
@@ -332,6 +333,19 @@ func TestLeftoversAreDrainedUntilClose(t *testing.T) { // scenarios 30 and 63
 	errors.ended()
 	command.WriteString("\n")
 	out.ended() // its write failed: it died of SIGPIPE
+}
+
+// inherited returns a file for the same pipe as a program finds its stderr: one
+// whose mode Go has not set and will not set.
+func inherited(t *testing.T, file *os.File) *os.File {
+	t.Helper()
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := os.NewFile(uintptr(fd), "inherited")
+	t.Cleanup(func() { same.Close() })
+	return same
 }
 
 // fillUp makes a pipe take nothing more, and blocking.

@@ -10,4 +10,4 @@ func stopped(int) bool { return true }
 func living(pgid int) []int { return []int{pgid} }
 
 // maxRSS converts to bytes: FreeBSD counts in KiB.
-func maxRSS(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 }
+func maxRSS(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 } //nolint:unconvert // 32 bits wide on some machines

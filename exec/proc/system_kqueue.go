@@ -37,7 +37,7 @@ func waitable(pid int) {
 	if err != nil {
 		return
 	}
-	defer unix.Close(queue)
+	defer func() { _ = unix.Close(queue) }()
 	unix.CloseOnExec(queue)
 	changes := make([]unix.Kevent_t, 1)
 	unix.SetKevent(&changes[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)

@@ -57,12 +57,11 @@ func signalGroupByPidfd(pidfd int, sig syscall.Signal) error {
 	if pidfd < 0 {
 		return errNoPidfd
 	}
-	switch err := unix.PidfdSendSignal(pidfd, sig, nil, pidfdSignalProcessGroup); err {
-	case unix.EINVAL, unix.ENOSYS:
+	err := unix.PidfdSendSignal(pidfd, sig, nil, pidfdSignalProcessGroup)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return errNoPidfd
-	default:
-		return err
 	}
+	return err
 }
 
 func closePidfd(pidfd int) {
@@ -97,7 +96,7 @@ func procNames() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return nil, err
 	}
@@ -131,10 +130,10 @@ func awaitMember(pgid int, limit time.Duration) {
 		_, _ = unix.Poll(nil, 1) // a kernel before 5.3, or the member is just gone
 		return
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	_, _ = unix.Poll(fds, int(limit.Milliseconds())+1)
 }
 
 // maxRSS converts to bytes: Linux counts in KiB.
-func maxRSS(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 }
+func maxRSS(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 } //nolint:unconvert // 32 bits wide on some machines

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -98,4 +99,25 @@ func TestZombiesOfAGroupAreNotAlive(t *testing.T) { // scenario 34
 	if _, err := syscall.Wait4(orphan, nil, 0, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestMemberIsAwaited(t *testing.T) { // rule "nothing polls for an exit"
+	spec := helper(`out:ready\n`, "hang:")
+	spec.Group = proc.New
+	p, out := startRead(t, spec)
+	out.want("ready")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		proc.AwaitMember(p.Pid(), 2*patience)
+	}()
+	select {
+	case <-over:
+		t.Fatal("AwaitMember returned while the member lives")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, over, "notice of the member's end")
 }

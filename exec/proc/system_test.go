@@ -88,8 +88,10 @@ func TestStartedWithStandardDescriptorsClosed(t *testing.T) { // scenarios 40 an
 func TestIgnoredSignalsOfTheParent(t *testing.T) { // scenarios 18, 19, 20 and 40
 	// A shell with these signals ignored starts a helper, which starts a shell
 	// through this package. What Go keeps ignored is its documented limit.
-	spec := proc.Spec{Argv: []string{"/bin/sh", "-c", `trap '' HUP INT QUIT TERM PIPE CHLD; exec "$@"`, "sh",
-		self(), `relay:for s in HUP INT QUIT TERM PIPE; do (kill -$s $(exec sh -c 'echo $PPID'); echo $s kept); done; exit 3`}}
+	spec := proc.Spec{Argv: []string{
+		"/bin/sh", "-c", `trap '' HUP INT QUIT TERM PIPE CHLD; exec "$@"`, "sh",
+		self(), `relay:for s in HUP INT QUIT TERM PIPE; do (kill -$s $(exec sh -c 'echo $PPID'); echo $s kept); done; exit 3`,
+	}}
 	spec.Env = helperEnviron()
 	spec.Stdout.Tee = true
 	got := run(t, spec)

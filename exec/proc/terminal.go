@@ -18,7 +18,7 @@ func Foreground() bool {
 	if err != nil {
 		return false
 	}
-	defer tty.Close()
+	defer func() { _ = tty.Close() }()
 	return isForeground(tty)
 }
 
@@ -35,7 +35,7 @@ func SaveTerminal() *Terminal {
 	if err != nil {
 		return nil
 	}
-	defer tty.Close()
+	defer func() { _ = tty.Close() }()
 	if !isForeground(tty) {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (t *Terminal) Restore() error {
 	if err != nil {
 		return fmt.Errorf("restore terminal: %w", err)
 	}
-	defer tty.Close()
+	defer func() { _ = tty.Close() }()
 	if !isForeground(tty) {
 		return nil
 	}
