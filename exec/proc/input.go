@@ -128,7 +128,7 @@ func (in *Input) UsedUp() bool {
 	}
 	now := fillOf(in.file)
 	wasAtEnd := in.before.over && in.before.bytes == 0
-	return now.over && (now.bytes < in.before.bytes || now.bytes == 0 )
+	return now.over && (now.bytes < in.before.bytes || now.bytes == 0 && !wasAtEnd)
 }
 
 // Err returns why an input that UsedUp reports cannot be replayed:
