@@ -18,8 +18,8 @@ package cmd
 import "strings"
 
 // The texts come from programs that may be hostile: every scanner is linear.
-// Within a value that is hidden nobody looks for assignments and flags, as
-// their values would end where it does, and the rest looks ahead a little way.
+// Within a value that is hidden nobody looks for another name and its value,
+// which would end where it does; the rest looks ahead a little way.
 const (
 	longestFlag     = 64
 	longestUserInfo = 512 // with a slash in it; without one it ends at the slash
@@ -36,8 +36,9 @@ func (r *redactor) shapes(spans []span, s string, where place) []span {
 			hidden = max(hidden, p.to)
 		case c == ':' && strings.HasPrefix(s[i:], "://"):
 			p = userInfo(s, i+3)
-		case c == ':':
+		case c == ':' && i >= hidden:
 			p = described(s, i)
+			hidden = max(hidden, p.to)
 		case c == '-' && i >= hidden && startsWord(s, i):
 			p = r.flagged(s, i, where)
 			hidden = max(hidden, p.to)
@@ -154,16 +155,14 @@ func skipSpaces(s string, i int) int {
 // headerEnd is the end of the header's line, or the quote that closes what was
 // opened before its name.
 func headerEnd(s string, start, from int) int {
-	line := s[from:]
-	if n := strings.IndexByte(line, '\n'); n >= 0 {
-		line = line[:n]
-	}
+	quote := byte('\n')
 	if start > 0 && isQuote(s[start-1]) {
-		if n := strings.IndexByte(line, s[start-1]); n >= 0 {
-			line = line[:n]
-		}
+		quote = s[start-1]
 	}
-	return from + len(line)
+	for from < len(s) && s[from] != '\n' && s[from] != quote {
+		from++
+	}
+	return from
 }
 
 // value is the value that begins at i, without its quotes.
