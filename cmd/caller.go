@@ -4,7 +4,7 @@ package cmd
 // stdout when that is a pipe. When either is gone nobody is there to take a
 // result, and further attempts are work for nobody.
 //
-// Not looked at at all: when INT or HUP was ignored at the start (nohup, jobs
+// It is not looked at when INT or HUP was ignored at the start (nohup, jobs
 // in the background of a script), when the parent is process 0 or 1 (docker
 // exec, init, a parent lost before we could look), when we lead our session
 // (setsid), or when our group is in the background of its terminal. There the

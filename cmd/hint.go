@@ -5,8 +5,8 @@ package cmd
 //
 //	class=CLASS           what kind of failure it was
 //	retry_after=30s       how long to wait
-//	reason=WORD           why it stopped, with stop=true
 //	stop=true             do not retry
+//	reason=WORD           why not
 //	nested={...}          the outcome of a retryx below, written by itself
 //
 // The last value of a name wins. At most hintLimit bytes are read, once after

@@ -61,7 +61,9 @@ func newRoot(env Env, status *int) *cobra.Command {
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		newRunCommand(env, status), newBudgetCommand(env, status), newPlanCommand(env), newClassifyCommand(env), newRulesCommand(env, status), newConfigCommand(env),
+		newRunCommand(env, status), newPlanCommand(env), newBudgetCommand(env, status),
+		newClassifyCommand(env), newRulesCommand(env, status), newConfigCommand(env),
+		newHistoryCommand(env), newStatsCommand(env), newReportCommand(env, status),
 		newCompletionCommand(env), newManCommand(env), newRunIDCommand(env), newVersionCommand(env),
 	)
 	return root

@@ -22,7 +22,6 @@ import (
 	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
 	"github.com/retryx/retryx/exec/proc"
-	"github.com/retryx/retryx/statefile"
 )
 
 const (
@@ -94,9 +93,6 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.in = inherit(inv.vars)
 	inv.in.bound(&s.policy)
 	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
-	if b := s.change.Bonus; b != nil && *b > bonusWarned {
-		inv.warn("budget_bonus: %s allows that much extra load for good; 0.25 is plenty", b)
-	}
 	inv.read = classify.Read(command)
 	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
 	if inv.dest, err = openDestination(s.outcome, env.Stderr); err != nil {
@@ -106,6 +102,11 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.places = findPlaces(inv.vars, s)
 	inv.members = memberOf(s, inv.in, inv.read.Tool)
 	inv.ledger = newLedger(s, conf, inv.places, inv.members, inv.handed.runID)
+	for _, m := range inv.ledger.Members {
+		if b := m.Explicit.Bonus; b != nil && *b > bonusWarned {
+			inv.warn("budget %s: a bonus of %s allows that much extra load for good; 0.25 is plenty", m.Name, b)
+		}
+	}
 	inv.openPlaces()
 	inv.hand()
 	return inv, nil
@@ -115,25 +116,14 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 // the share of extra load that it allows for good.
 const bonusWarned = budget.Token / 4
 
+// readSettings reads everything that the user said. The error names every
+// problem, wherever it stands.
 func readSettings(vars map[string]string, flags *pflag.FlagSet, now time.Time) (*settings, *configuration, error) {
-	explicit := flags.Lookup("config").Value.String()
-	if explicit == "" {
-		explicit = vars["RETRYX_CONFIG"]
-	}
-	profile := flags.Lookup("profile").Value.String()
-	if profile == "" {
-		profile = vars["RETRYX_PROFILE"]
-	}
-	conf, err := loadConfiguration(vars, explicit, profile)
+	r, s, err := resolveSettings(vars, flags, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := newResolver(flags, conf, now)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := r.settings()
-	return s, conf, err
+	return s, r.conf, nil
 }
 
 func (inv *invocation) warn(format string, args ...any) {
@@ -336,8 +326,7 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 	inv.hints.close()
 	doc := inv.document(o)
 	if !s.noJournal && inv.places.err == nil {
-		j := statefile.Journal{Dir: inv.places.personal, Name: journalName, Limit: journalLimit}
-		if err := j.Append(context.Background(), journalWait, bytes.TrimSuffix(doc.full(), []byte("\n"))); err != nil {
+		if err := journalAt(inv.places).Append(context.Background(), journalWait, bytes.TrimSuffix(doc.full(), []byte("\n"))); err != nil {
 			o.Warnings = append(o.Warnings, "journal: "+err.Error())
 			doc = inv.document(o)
 		}

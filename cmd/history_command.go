@@ -1,0 +1,76 @@
+package cmd
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newHistoryCommand(env Env) *cobra.Command {
+	var f filter
+	last := 20
+	c := &cobra.Command{
+		Use: "history [FILE...]", Short: "list past outcomes",
+		Long: "history lists the outcomes of the journal, or of files that --outcome wrote, the newest last.",
+		Example: `  retryx history
+  retryx history --outcome retryable_failure --since 24h
+  retryx history --run-id "$RETRYX_RUN_ID" --format json`,
+	}
+	r := newRecords(c, env)
+	f.define(c.Flags())
+	c.Flags().IntVarP(&last, "last", "n", last, "show this `many`; 0 for all")
+	form := addFormat(c, "table", "json")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		problems := append(f.problems(time.Now()), form.problems()...)
+		if last < 0 {
+			problems = append(problems, "--last: must not be negative")
+		}
+		var kept []*document
+		err := r.each(args, problems, func(d *document) {
+			if !f.matches(d) {
+				return
+			}
+			if kept = append(kept, d); last > 0 && len(kept) > last {
+				kept = kept[1:]
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if form.text == "json" {
+			for _, d := range kept {
+				if _, err := env.Stdout.Write(d.full()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return printTable(env.Stdout, historyTable(kept))
+	}
+	return c
+}
+
+const commandShown = 60
+
+func historyTable(docs []*document) [][]string {
+	lines := [][]string{{"STARTED", "OUTCOME", "REASON", "CLASS", "EXIT", "ATTEMPTS", "TIME", "STEP", "COMMAND"}}
+	for _, d := range docs {
+		started := d.StartedAt
+		if t, err := time.Parse(time.RFC3339Nano, started); err == nil {
+			started = t.Local().Format(time.DateTime)
+		}
+		lines = append(lines, []string{
+			started, d.Outcome, d.Reason, dash(orEmpty(d.Class)), strconv.Itoa(d.ExitStatus), strconv.Itoa(d.AttemptCount),
+			shortDuration(time.Duration(d.ElapsedMS) * time.Millisecond), dash(printable(orEmpty(d.Step))), cut(commandLine(d.Command), commandShown),
+		})
+	}
+	return lines
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+package cmd
+
+// Past outcomes, as history, stats and report read them: from the journal, or
+// from files that --outcome wrote. Lines that are torn or of another kind are
+// skipped. Nothing is held in memory that the question does not need.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retryx/retryx/statefile"
+)
+
+// records is a command's view of past outcomes.
+type records struct {
+	env   Env
+	flags *pflag.FlagSet // of the settings that say where the journal is
+}
+
+func newRecords(c *cobra.Command, env Env) *records {
+	return &records{env: env, flags: share(c, func(s setting) bool {
+		return slices.Contains([]string{"state-dir", "allow-remote-state", "config", "profile"}, s.name)
+	})}
+}
+
+// each calls fn for every outcome, oldest first; without files those of the
+// journal. "-" is stdin.
+func (r *records) each(files []string, problems []string, fn func(*document)) error {
+	vars := r.env.variables()
+	s, _, err := readTogether(vars, r.flags, time.Now(), problems)
+	if err != nil {
+		return err
+	}
+	line := func(text []byte) bool {
+		if d, err := parseDocument(text); err == nil {
+			fn(d)
+		}
+		return true
+	}
+	if len(files) == 0 {
+		at := findPlaces(vars, s)
+		if at.err != nil {
+			return fmt.Errorf("find the journal: %w", at.err)
+		}
+		return journalAt(at).Each(line)
+	}
+	var failed []string
+	for _, name := range files {
+		if err := r.readFile(name, line); err != nil {
+			failed = append(failed, err.Error())
+		}
+	}
+	if len(failed) > 0 {
+		return &usageError{failed}
+	}
+	return nil
+}
+
+func (r *records) readFile(name string, line func([]byte) bool) error {
+	if name == "-" {
+		return statefile.EachLine(r.env.Stdin, line)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return statefile.EachLine(f, line)
+}
+
+func journalAt(at places) statefile.Journal {
+	return statefile.Journal{Dir: at.personal, Name: journalName, Limit: journalLimit}
+}
+
+// filter chooses outcomes. Empty fields choose all.
+type filter struct {
+	outcome, reason, step, runID, tool string
+	since                              string
+	from                               time.Time
+}
+
+func (f *filter) define(fs *pflag.FlagSet) {
+	fs.StringVar(&f.outcome, "outcome", "", "only outcomes with this `label`")
+	fs.StringVar(&f.reason, "reason", "", "only outcomes with this `reason`")
+	fs.StringVar(&f.step, "step", "", "only this `step`")
+	fs.StringVar(&f.runID, "run-id", "", "only this run's `id`")
+	fs.StringVar(&f.tool, "tool", "", "only this `tool`")
+	fs.StringVar(&f.since, "since", "", "only from then on: a `time` (RFC 3339) or a duration before now")
+}
+
+// problems reads what has to be read and says what is wrong with it.
+func (f *filter) problems(now time.Time) []string {
+	var out []string
+	labels := []string{"success", "retryable_failure", "hard_failure", "cancelled", "abandoned"}
+	if f.outcome != "" && !slices.Contains(labels, f.outcome) {
+		out = append(out, fmt.Sprintf("--outcome: want %s, not %q%s", orList(labels), f.outcome, didYouMean(f.outcome, labels)))
+	}
+	if f.since == "" {
+		return out
+	}
+	from, err := parseSince(f.since, now)
+	if err != nil {
+		out = append(out, "--since: "+err.Error())
+	}
+	f.from = from
+	return out
+}
+
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	d, err := parseDuration(s)
+	if err != nil {
+		return time.Time{}, errors.New("want RFC 3339, a date, or a duration before now such as 24h, not " + fmt.Sprintf("%q", s))
+	}
+	return now.Add(-d), nil
+}
+
+func (f *filter) matches(d *document) bool {
+	is := func(want, got string) bool { return want == "" || want == got }
+	if !is(f.outcome, d.Outcome) || !is(f.reason, d.Reason) || !is(f.runID, d.RunID) || !is(f.tool, d.Tool) || !is(f.step, orEmpty(d.Step)) {
+		return false
+	}
+	if f.from.IsZero() {
+		return true
+	}
+	started, err := time.Parse(time.RFC3339Nano, d.StartedAt)
+	return err == nil && !started.Before(f.from)
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
