@@ -147,6 +147,19 @@ func (p *process) Terminate() error {
 	}
 }
 
+// Signal forwards a signal. A change of the terminal's size reaches a command
+// in its group by itself, but not the terminal that we gave it as stderr; the
+// command is told once more when that has its new size.
+func (p *process) Signal(sig syscall.Signal) error {
+	if sig == syscall.SIGWINCH && p.Shared() {
+		if !p.child.streams.pty {
+			return nil
+		}
+		p.Resize()
+	}
+	return p.Process.Signal(sig)
+}
+
 func (p *process) Shared() bool { return p.child.group == proc.Shared }
 
 func (p *process) Result() exec.Result {

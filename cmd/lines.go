@@ -30,7 +30,7 @@ type lines struct {
 	redact   *redactor
 	streams  *streams
 	ci       annotator
-	limit    int    // attempts
+	limit    int           // attempts
 	budget   func() string // what there is to say about the budget, once
 	effect   classify.Effect
 	said     bool // a retry line was written

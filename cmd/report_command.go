@@ -70,14 +70,10 @@ func newReportCommand(env Env, status *int) *cobra.Command {
 		docs := map[string][]*document{}
 		newest := runID
 		err := r.each(args, form.problems(), func(d *document) {
-			switch {
-			case runID != "" && d.RunID != runID:
+			if runID != "" && d.RunID != runID {
 				return
-			case runID == "" && d.RunID != newest:
-				// Of runs that overlap the one that wrote last is the newest, and
-				// only what belongs to a run that may still be it is kept.
-				newest = d.RunID
 			}
+			newest = d.RunID // of runs that overlap, the one that wrote last
 			docs[d.RunID] = append(docs[d.RunID], brief(d))
 		})
 		if err != nil {

@@ -14,14 +14,15 @@ const signalRoom = 64
 // listen starts to receive the signals that retryx handles. A signal that was
 // ignored when we were started stays ignored, here and in the child: asking for
 // it would turn that off (nohup, background jobs of sh). In the terminal's own
-// group the terminal tells the child itself about size and stops.
+// group the terminal stops and continues the child itself, and catching its TSTP
+// would break ^Z.
 func listen(shared bool) (<-chan os.Signal, func()) {
 	wanted := []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGWINCH,
 	}
 	if !shared {
-		wanted = append(wanted, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+		wanted = append(wanted, syscall.SIGTSTP, syscall.SIGCONT)
 	}
 	ch := make(chan os.Signal, signalRoom)
 	heard := wanted[:0]

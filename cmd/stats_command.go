@@ -19,14 +19,14 @@ const statsSchema = "retryx.stats/v1"
 
 // tally counts outcomes that are alike.
 type tally struct {
-	Tool         string `json:"tool"`
-	Class        string `json:"class"` // of the last attempt; "" for a success
-	Outcome      string `json:"outcome"`
-	Reason       string `json:"reason"`
-	Invocations  int64  `json:"invocations"`
-	Retries      int64  `json:"retries"`
-	AfterRetry   int64  `json:"success_after_retry"`
-	WaitedMS     int64  `json:"waited_ms"`
+	Tool        string `json:"tool"`
+	Class       string `json:"class"` // of the last attempt; "" for a success
+	Outcome     string `json:"outcome"`
+	Reason      string `json:"reason"`
+	Invocations int64  `json:"invocations"`
+	Retries     int64  `json:"retries"`
+	AfterRetry  int64  `json:"success_after_retry"`
+	WaitedMS    int64  `json:"waited_ms"`
 }
 
 type tallyKey struct{ tool, class, outcome, reason string }

@@ -28,6 +28,7 @@ type streams struct {
 	output                 *proc.Output
 	terminal               *proc.Terminal
 	shared                 bool
+	pty                    bool // the child's stderr is a terminal of ours
 	outSpool, errSpool     *proc.Spool
 
 	midLine  bool     // the last thing on stderr was not a whole line
@@ -60,6 +61,9 @@ func newStreams(env Env, s *settings, stdoutErrors, shared bool) *streams {
 		st.captureErr = true
 		st.captureOut = stdoutErrors && !isatty.IsTerminal(env.Stdout.Fd())
 	}
+	// Only in the terminal's own group: there its signals reach the child, which
+	// a second terminal's would not.
+	st.pty = shared && st.captureErr && st.errSpool == nil && s.pty == "auto" && isatty.IsTerminal(env.Stderr.Fd())
 	return st
 }
 
@@ -114,7 +118,11 @@ func (s *streams) again() error {
 
 func (s *streams) out() proc.Sink { return sink(s.stdout, s.captureOut, s.outSpool) }
 
-func (s *streams) err() proc.Sink { return sink(s.stderr, s.captureErr, s.errSpool) }
+func (s *streams) err() proc.Sink {
+	k := sink(s.stderr, s.captureErr, s.errSpool)
+	k.PTY = s.pty
+	return k
+}
 
 func sink(f *os.File, tee bool, spool *proc.Spool) proc.Sink {
 	if spool != nil {
