@@ -1,4 +1,4 @@
-# retryx: `make help` lists what can be made.
+# retryx: run `make` to see what can be made.
 LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VULN := golang.org/x/vuln/cmd/govulncheck@latest
 RELEASER := github.com/goreleaser/goreleaser/v2@latest
@@ -25,10 +25,30 @@ lint: ## check formatting, fences and common slips
 	go run $(LINT) run ./...
 
 .PHONY: cross
-cross: ## vet and build for every release target
-	@for p in $(PORTS); do echo $$p; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go vet ./... && \
+cross: ## vet for every system, build for every release target
+	@for os in linux darwin freebsd; do echo "vet $$os"; GOOS=$$os CGO_ENABLED=0 go vet ./... || exit 1; done
+	@for p in $(PORTS); do echo "build $$p"; \
 	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -o /dev/null . || exit 1; done
 
 .PHONY: generate
 generate: ## write the generated files anew
 	go generate ./...
+	UPDATE_GENERATED=1 go test ./cmd -run TestGeneratedFiles -count=1
+
+.PHONY: fuzz
+fuzz: ## run each fuzz test for 20 seconds
+	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	  echo $$p $$f; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime 20s $$p || exit 1; done; done
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities
+	go run $(VULN) ./...
+
+.PHONY: bench
+bench: ## reproduce the figures of the documentation
+	bench/all.sh
+
+.PHONY: release-snapshot
+release-snapshot: ## build every package without publishing anything
+	go run $(RELEASER) check
+	go run $(RELEASER) release --snapshot --clean --skip=publish

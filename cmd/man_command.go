@@ -54,7 +54,7 @@ func roff(s string) string {
 
 func manual() string {
 	p := &page{}
-	fmt.Fprintf(p, ".TH RETRYX 1 \"\" \"retryx %s\" \"User Commands\"\n", Version())
+	p.WriteString(".TH RETRYX 1 \"\" \"retryx\" \"User Commands\"\n")
 	p.section("NAME")
 	p.text("retryx - run a command again when that can help, and only then")
 	p.section("SYNOPSIS")
