@@ -24,21 +24,6 @@ import (
 //     has acted stays in force for that budget until the invocation ends.
 //   - A breaker whose store fails counts as closed.
 
-// The policies for a store that fails.
-const (
-	PolicyClosed   = "closed"   // no retries
-	PolicyLocal    = "local"    // a private bucket in memory
-	PolicyOpen     = "open"     // retries are free
-	PolicyFallback = "fallback" // the same name in the fallback store, at most 3 tokens
-)
-
-// fallbackTokens is the most a fallback account holds; inUseTokens is what a
-// private bucket holds when a store that worked failed in use.
-const (
-	fallbackTokens = 3
-	inUseTokens    = 1
-)
-
 // Member is one budget that an invocation is subject to.
 type Member struct {
 	Name     string
@@ -77,20 +62,6 @@ type Ledger struct {
 	warnings   []string         // in the order of their appearance
 	begun      time.Time        // when the ledger was first used
 	settled    bool             // Settle was called
-}
-
-// purse is one budget during one invocation.
-type purse struct {
-	account                   Account
-	label                     string
-	named                     bool
-	change                    Change
-	policy                    string  // "" until one acts
-	detail                    string  // why it acts
-	memory                    *Record // policy local
-	balance                   Balance
-	known                     bool
-	granted, denied, refunded int
 }
 
 // Admit is called before the first attempt. It writes explicit parameters, makes
@@ -261,85 +232,6 @@ func (l *Ledger) join(m Member) {
 	l.purses = append(l.purses, p)
 }
 
-// charge takes one token from one budget.
-func (l *Ledger) charge(ctx context.Context, p *purse) Refusal {
-	if p.policy == "" {
-		a, err := l.Store.Withdraw(ctx, p.account, rand.Uint64())
-		if err == nil {
-			l.note(p, a)
-			return p.count(a.Granted)
-		}
-		if ctx.Err() != nil {
-			p.detail = "interrupted"
-			return Unavailable
-		}
-		l.fail(ctx, p, err)
-	}
-	switch p.policy {
-	case PolicyOpen:
-		return p.count(true)
-	case PolicyLocal:
-		p.memory.Advance(l.stamp())
-		granted := p.memory.Withdraw()
-		p.balance = p.memory.Balance()
-		return p.count(granted)
-	case PolicyFallback:
-		a, err := l.Fallback.Withdraw(ctx, p.fallback(), rand.Uint64())
-		if err == nil {
-			l.note(p, a)
-			return p.count(a.Granted)
-		}
-		p.policy, p.detail = PolicyClosed, p.detail+"; fallback: "+err.Error()
-	}
-	p.denied++
-	return Unavailable
-}
-
-// fail puts the policy into force that fits a failed store.
-func (l *Ledger) fail(ctx context.Context, p *purse, err error) {
-	p.detail = err.Error()
-	switch {
-	case l.OnError != "":
-		p.policy = l.OnError
-	case l.Fallback != nil:
-		p.policy = PolicyFallback
-	case p.named || l.StoreNamed:
-		p.policy = PolicyClosed
-	default:
-		p.policy = PolicyLocal
-	}
-	if p.policy == PolicyLocal {
-		params := p.account.Params
-		if !errors.Is(err, ErrUnusable) {
-			params.Capacity = min(params.Capacity, inUseTokens)
-		}
-		m := NewRecord(params, l.stamp())
-		p.memory, p.balance, p.known = &m, m.Balance(), true
-	}
-	l.warn(ctx, p, "withdraw", err)
-}
-
-func (l *Ledger) refund(ctx context.Context, p *purse) {
-	switch p.policy {
-	case PolicyLocal:
-		p.memory.Refund()
-		p.balance = p.memory.Balance()
-	case PolicyFallback:
-		a, err := l.Fallback.Refund(ctx, p.fallback(), rand.Uint64())
-		if err != nil {
-			return
-		}
-		l.note(p, a)
-	case "":
-		a, err := l.Store.Refund(ctx, p.account, rand.Uint64())
-		if err != nil {
-			return
-		}
-		l.note(p, a)
-	}
-	p.refunded++
-}
-
 // release gives the breaker's lease back.
 func (l *Ledger) release(ctx context.Context) {
 	l.leased = false
@@ -455,52 +347,5 @@ func (l *Ledger) warn(ctx context.Context, p *purse, verb string, err error) {
 func (l *Ledger) add(text string) {
 	if !slices.Contains(l.warnings, text) {
 		l.warnings = append(l.warnings, text)
-	}
-}
-
-func (l *Ledger) kind(p *purse) string {
-	switch p.policy {
-	case PolicyLocal:
-		return KindMemory
-	case PolicyFallback:
-		return l.Fallback.Kind()
-	}
-	return l.Store.Kind()
-}
-
-// stamp is the clock of buckets in memory.
-func (l *Ledger) stamp() Stamp {
-	return Stamp{Domain: 1, Boot: 1 + int64(l.Now().Sub(l.begun)), Wall: 1}
-}
-
-// assume takes the account for untouched, as a missing record is.
-func (p *purse) assume() {
-	r := NewRecord(p.account.Params, Stamp{})
-	p.balance = r.Balance()
-}
-
-// fallback is the account that stands in for the shared one.
-func (p *purse) fallback() Account {
-	a := p.account
-	if a.Space == Named {
-		a.Space = Fallbacks
-	}
-	a.Params.Capacity = min(a.Params.Capacity, fallbackTokens)
-	return a
-}
-
-func (p *purse) count(granted bool) Refusal {
-	if granted {
-		p.granted++
-		return NotRefused
-	}
-	p.denied++
-	return Denied
-}
-
-func (p *purse) decision() Decision {
-	return Decision{
-		Budget: p.label, Tokens: p.balance.Tokens.Tokens(), Cap: float64(p.balance.Params.Capacity),
-		Next: p.balance.Next, Policy: p.policy, Detail: p.detail,
 	}
 }

@@ -46,8 +46,7 @@ func (r *Record) Advance(now Stamp) {
 	}
 }
 
-// Withdraw takes one token if there is one.
-
+// Withdraw takes one token if there is one, and counts either way.
 func (r *Record) Withdraw() bool {
 	if r.Bucket.Withdraw() {
 		r.Counters.Granted++

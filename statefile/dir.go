@@ -113,7 +113,7 @@ func (f *folder) check() error {
 	if err := unix.Fstat(f.fd, &st); err != nil {
 		return pathError("stat", f.path, err)
 	}
-	mode, euid := uint32(st.Mode), os.Geteuid()
+	mode, euid := uint32(st.Mode), os.Geteuid() //nolint:unconvert // narrower on other systems
 	f.uid, f.gid = int(st.Uid), int(st.Gid)
 	f.shared = groupShared(mode)
 	switch {

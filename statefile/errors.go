@@ -31,8 +31,7 @@ func (e *RefusedError) Error() string { return e.Path + ": " + e.Reason }
 // home, no permission, read-only, refused), rather than that it failed in use
 // (locked for too long, disk full, out of descriptors, I/O error).
 func Unusable(err error) bool {
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*RefusedError](err); refused {
 		return true
 	}
 	for _, target := range []error{

@@ -208,7 +208,9 @@ type identity struct {
 	dev, ino uint64
 }
 
-func identify(st *unix.Stat_t) identity { return identity{uint64(st.Dev), uint64(st.Ino)} }
+func identify(st *unix.Stat_t) identity {
+	return identity{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // narrower on other systems
+}
 
 // openChecked opens a file if it is one that may be used. O_NONBLOCK keeps a FIFO
 // from blocking before it is recognised.
@@ -238,7 +240,7 @@ func openChecked(h *folder, name string, mode int) (int, identity, error) {
 }
 
 func vet(h *folder, path string, st *unix.Stat_t) error {
-	mode, uid := uint32(st.Mode), int(st.Uid)
+	mode, uid := uint32(st.Mode), int(st.Uid) //nolint:unconvert // narrower on other systems
 	ours := uid == os.Geteuid() || !h.shared && uid == h.uid
 	switch {
 	case mode&unix.S_IFMT != unix.S_IFREG:

@@ -374,7 +374,7 @@ func TestRefusedForeignFiles(t *testing.T) {
 		t.Skip("only root can make devices and give files away")
 	}
 	for name, obstruct := range map[string]func(path string) error{
-		"device": func(path string) error { return mknod(path) },
+		"device": mknod,
 		"foreign owner": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 60001, 60001))
 		},

@@ -206,13 +206,11 @@ func EachLine(r io.Reader, fn func(line []byte) bool) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := readLine(lines)
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return err
 		}
-		if len(line) > 0 && json.Valid(line) && !fn(line) {
-			return nil
-		}
-		if err != nil {
+		if len(line) > 0 && json.Valid(line) && !fn(line) || last {
 			return nil
 		}
 	}

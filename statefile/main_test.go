@@ -93,7 +93,7 @@ func openTemp(t *testing.T) string {
 
 func (a as) run(uid, gid int, part string, args ...string) (string, error) {
 	a.t.Helper()
-	cmd := exec.Command(a.binary, args...)
+	cmd := exec.CommandContext(a.t.Context(), a.binary, args...)
 	cmd.Env = []string{helperVariable + "=" + part, "PATH=/nonexistent"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	out, err := cmd.CombinedOutput()

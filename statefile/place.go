@@ -53,8 +53,9 @@ func (l Lookup) Default() (string, error) {
 func (l Lookup) Personal(dir string) (string, error) {
 	var st syscall.Stat_t
 	err := syscall.Stat(dir, &st)
-	mine := err == nil && int(st.Uid) == l.UID && st.Mode&syscall.S_IFMT == syscall.S_IFDIR &&
-		!groupShared(uint32(st.Mode)) && st.Mode&othersWrite == 0
+	mode := uint32(st.Mode) //nolint:unconvert // narrower on other systems
+	mine := err == nil && int(st.Uid) == l.UID && mode&syscall.S_IFMT == syscall.S_IFDIR &&
+		!groupShared(mode) && mode&othersWrite == 0
 	if mine || err == syscall.ENOENT && l.ownsAncestor(dir) {
 		return dir, nil
 	}

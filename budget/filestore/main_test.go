@@ -122,9 +122,9 @@ func fixed(name string, capacity int) budget.Account {
 	return budget.Account{Name: name, Params: budget.Params{Capacity: capacity}}
 }
 
-func stateDir(t testing.TB) string {
-	t.Helper()
-	return filepath.Join(t.TempDir(), "state")
+func stateDir(tb testing.TB) string {
+	tb.Helper()
+	return filepath.Join(tb.TempDir(), "state")
 }
 
 // helper is a process that plays a part.
@@ -134,24 +134,24 @@ type helper struct {
 	out io.ReadCloser
 }
 
-func start(t testing.TB, part, dir string, capacity int) *helper {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], dir, strconv.Itoa(capacity))
+func start(tb testing.TB, part, dir string, capacity int) *helper {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), os.Args[0], dir, strconv.Itoa(capacity))
 	cmd.Env = append(os.Environ(), helperVariable+"="+part, "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	h := &helper{cmd, in, out}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if h.cmd.ProcessState == nil {
 			_ = h.cmd.Process.Kill()
 			_ = h.cmd.Wait()
@@ -164,40 +164,40 @@ func start(t testing.TB, part, dir string, capacity int) *helper {
 func (h *helper) begin() { _, _ = io.WriteString(h.in, "\n") }
 
 // finish ends the helper's input and returns its whole output.
-func (h *helper) finish(t testing.TB) string {
-	t.Helper()
+func (h *helper) finish(tb testing.TB) string {
+	tb.Helper()
 	_ = h.in.Close()
 	out, err := io.ReadAll(h.out)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := h.cmd.Wait(); err != nil {
-		t.Fatalf("helper: %v", err)
+		tb.Fatalf("helper: %v", err)
 	}
 	return strings.TrimSpace(string(out))
 }
 
-func many(t testing.TB, n int, part, dir string, capacity int) []string {
-	t.Helper()
+func many(tb testing.TB, n int, part, dir string, capacity int) []string {
+	tb.Helper()
 	var helpers []*helper
 	for range n {
-		helpers = append(helpers, start(t, part, dir, capacity))
+		helpers = append(helpers, start(tb, part, dir, capacity))
 	}
 	for _, h := range helpers {
 		h.begin()
 	}
 	var outputs []string
 	for _, h := range helpers {
-		outputs = append(outputs, h.finish(t))
+		outputs = append(outputs, h.finish(tb))
 	}
 	return outputs
 }
 
-func peek(t testing.TB, s *filestore.Store, a budget.Account) budget.Record {
-	t.Helper()
-	r, found, err := s.Peek(t.Context(), a)
+func peek(tb testing.TB, s *filestore.Store, a budget.Account) budget.Record {
+	tb.Helper()
+	r, found, err := s.Peek(tb.Context(), a)
 	if err != nil || !found {
-		t.Fatalf("Peek(%s) = %v, %v, want a record", a.Name, found, err)
+		tb.Fatalf("Peek(%s) = %v, %v, want a record", a.Name, found, err)
 	}
 	return r
 }
