@@ -1,8 +1,5 @@
 package proc
 
-// InputQueue is the request that asks a pipe for its fill.
-const InputQueue = inputQueue
-
 // ForgetPidfd makes p signal its group by number, as on a system without group
 // signals by pidfd.
 func (p *Process) ForgetPidfd() {

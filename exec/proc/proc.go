@@ -168,8 +168,9 @@ func (p *Process) Result() Result {
 
 // Close ends what a finished process still holds: captured output that others
 // left open is no longer passed on, and its writers get SIGPIPE. Until then it
-// is passed on as it comes, though not recorded. Call it after Done, and for
-// the last attempt before any line of our own.
+// is passed on as it comes, though not recorded. Members left in a New group can
+// no longer be signalled. Call it after Done, and for the last attempt before
+// any line of our own.
 func (p *Process) Close() {
 	<-p.done
 	for _, s := range p.streams() {

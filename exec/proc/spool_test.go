@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -108,5 +109,26 @@ func writeTo(t *testing.T, w io.Writer, s string) {
 	t.Helper()
 	if _, err := io.WriteString(w, s); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestSpoolIsSealedAtDone(t *testing.T) {
+	in, command := piped(t, "")
+	var spool proc.Spool
+	spec := helper(`spawn:readline:|err:late\n|out:wrote\n|readline:|err:more\n`, `err:mine\n`)
+	spec.Stdin = in
+	spec.Stderr.Spool = &spool
+	spec.WaitDelay = 10 * time.Millisecond
+	p, out := startRead(t, spec)
+	if got := finish(t, p); !got.LeftOpen {
+		t.Fatal("LeftOpen = false, want true")
+	}
+	writeString(t, command, "\n")
+	out.want("wrote")
+	p.Close()
+	writeString(t, command, "\n")
+	out.ended() // it died of SIGPIPE, so all that it wrote before was taken
+	if got := spooled(t, &spool); got != "mine\n" {
+		t.Errorf("spool = %q, want %q: what comes after Done belongs to no attempt", got, "mine\n")
 	}
 }
