@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/sys/unix"
 
 	"github.com/retryx/retryx/cmd"
 )
@@ -30,12 +31,33 @@ import (
 //	outcome   checks the outcome at the end of a file or of stderr
 //	signal    sends a signal to a background command
 //	waitline  waits until a file has a line with a text
+//	lines     counts the lines of a file
 //	absent    fails if a file exists
+//	ends      runs a command and checks how it ended (script_commands_test.go)
+//	outcomes  checks that a file is nothing but outcomes
+//	gone      waits until a process is no more
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"retryx": func() { os.Exit(cmd.Main(cmd.System())) },
+		"retryx": func() {
+			settleStdin()
+			os.Exit(cmd.Main(cmd.System()))
+		},
 		"flaky":  func() { os.Exit(flaky(os.Args[1:])) },
 	})
+}
+
+// settleStdin waits until the writer of stdin, if that is a pipe, has left.
+// Scripts run everything with an empty pipe as stdin whose writer leaves in a
+// moment; without the wait it may seem to come to its end during an attempt,
+// which is what a used-up input looks like. A pipe that stays open costs the
+// whole limit.
+func settleStdin() {
+	const limitMS = 500
+	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return
+	}
+	fds := []unix.PollFd{{Fd: int32(os.Stdin.Fd())}}
+	_, _ = unix.Poll(fds, limitMS)
 }
 
 func TestScripts(t *testing.T) {
@@ -59,7 +81,11 @@ func TestScripts(t *testing.T) {
 			"waitline": waitLine,
 			"absent":   absent,
 			"lines":    countLines,
+			"ends":     endsWith,
+			"outcomes": checkOutcomes,
+			"gone":     gone,
 		},
+		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
