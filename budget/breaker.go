@@ -28,6 +28,7 @@ const (
 	breakerLongest = 5 * time.Minute
 	breakerSpread  = 0.2
 	longestLease   = 24 * time.Hour
+	longestRest    = 365 * 24 * time.Hour // whatever cooldown is asked for
 	// breakerFresh is how old the oldest of ten successes may be for one more to
 	// be left out; it bounds by how much a success may seem older than it is.
 	breakerFresh = time.Minute
@@ -44,7 +45,7 @@ const (
 // BreakerRule is what an invocation asks of a breaker.
 type BreakerRule struct {
 	Threshold int           // failures in a row, and the least outcomes for a ratio; at least 1
-	Cooldown  time.Duration // how long it opens the first time
+	Cooldown  time.Duration // how long it opens the first time, at most a year
 	Lease     time.Duration // how long a probe may take, at most a day: attempt timeout + 5 s, or DefaultLease
 }
 
@@ -212,6 +213,7 @@ func (b *Breaker) shift(by int64) {
 }
 
 func (b *Breaker) open(now int64, cooldown time.Duration, dice float64) {
+	cooldown = min(cooldown, longestRest)
 	spread := 1 - breakerSpread + 2*breakerSpread*dice
 	b.State, b.Holder, b.LeaseEnd = BreakerIsOpen, 0, 0
 	b.Generation++
@@ -246,7 +248,7 @@ func (b *Breaker) tripped(now int64, rule BreakerRule) bool {
 // unstick bounds times that no rule can have produced, so that a damaged record
 // never keeps a breaker shut for good.
 func (b *Breaker) unstick(now int64, rule BreakerRule) {
-	longest := int64(float64(max(b.OpenFor, rule.Cooldown, breakerLongest)) * (1 + breakerSpread))
+	longest := int64(float64(min(max(b.OpenFor, rule.Cooldown, breakerLongest), longestRest)) * (1 + breakerSpread))
 	if b.State == BreakerIsOpen && b.Until-now > longest {
 		b.Until = now + longest
 	}

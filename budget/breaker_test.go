@@ -214,6 +214,22 @@ func TestBreakerIsNeverStuck(t *testing.T) {
 	}
 }
 
+// A cooldown without reason does not overflow into the past.
+func TestBreakerLongestCooldown(t *testing.T) {
+	endless := budget.BreakerRule{Threshold: 1, Cooldown: math.MaxInt64, Lease: math.MaxInt64}
+	b, now := run(t, endless, "F")
+	year := 365 * 24 * time.Hour
+	if got := b.Wait(now); b.State != budget.BreakerIsOpen || got < year*9/10 || got > year*12/10 {
+		t.Errorf("Wait() = %v, want about a year", got)
+	}
+	if p := b.Ask(now, endless, 1); p.Granted {
+		t.Errorf("Ask() during it = %+v, want a refusal", p)
+	}
+	if p := b.Ask(b.Until, endless, 1); !p.Granted || b.LeaseEnd < b.Until {
+		t.Errorf("Ask() after it = %+v with a lease until %d, want a lease that ends later", p, b.LeaseEnd)
+	}
+}
+
 // Property 43 across a reboot and a wall clock that steps: the rest of the
 // cooldown is what wall time says, within a boot what the boot clock says.
 func TestBreakerAcrossBoots(t *testing.T) {

@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,27 @@ func TestCodecRoundTrip(t *testing.T) {
 			t.Fatal("decode() with a byte too many = nil, want an error")
 		}
 	})
+}
+
+// What no sequence of decisions can have produced is refused, checksum or not.
+func TestDecodeRefusesNonsense(t *testing.T) {
+	for name, spoil := range map[string]func(*budget.Record){
+		"negative tokens": func(r *budget.Record) { r.Bucket.Tokens = -1 },
+		"too many tokens": func(r *budget.Record) { r.Bucket.Tokens++ },
+		"capacity":        func(r *budget.Record) { r.Bucket.Params.Capacity = budget.MaxCapacity + 1 },
+		"refill":          func(r *budget.Record) { r.Bucket.Params.Refill = -1 },
+		"bonus":           func(r *budget.Record) { r.Bucket.Params.Bonus = budget.MaxBonus + 1 },
+		"fraction":        func(r *budget.Record) { r.Bucket.Fraction = int64(time.Hour) },
+		"state":           func(r *budget.Record) { r.Breaker.State = 3 },
+		"cooldown":        func(r *budget.Record) { r.Breaker.OpenFor = math.MaxInt64 },
+		"failures":        func(r *budget.Record) { r.Breaker.Failures = -1 },
+	} {
+		r := budget.NewRecord(budget.Defaults(), budget.Stamp{Domain: 1, Boot: 1, Wall: 1})
+		spoil(&r)
+		if _, err := decode("a", encode("a", r, 1)); err == nil {
+			t.Errorf("decode() of a record with wrong %s = nil, want an error", name)
+		}
+	}
 }
 
 // Any bytes: decode does not panic, and what it accepts is a record within its
