@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 			settleStdin()
 			os.Exit(cmd.Main(cmd.System()))
 		},
-		"flaky":  func() { os.Exit(flaky(os.Args[1:])) },
+		"flaky": func() { os.Exit(flaky(os.Args[1:])) },
 	})
 }
 
