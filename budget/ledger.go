@@ -23,6 +23,10 @@ import (
 //     into a failure. What it does to retries is the policy, and a policy that
 //     has acted stays in force for that budget until the invocation ends.
 //   - A breaker whose store fails counts as closed.
+//   - A run pays from its record, whoever made it: an invocation that knows its
+//     run only by id looks for one when a retry is to be paid, never before. One
+//     that cannot be read counts as missing, with a warning; the budgets beside
+//     it then meet the same store.
 
 // Member is one budget that an invocation is subject to.
 type Member struct {
@@ -36,6 +40,7 @@ type Member struct {
 type RunBudget struct {
 	ID       string // the run's id
 	Capacity int    // retries for the run, counted by whoever comes first
+	Existing bool   // pay only if somebody made the run's record; Capacity is ignored
 }
 
 // Ledger is what one invocation has to do with budgets. Fill in the exported
@@ -62,6 +67,7 @@ type Ledger struct {
 	warnings   []string         // in the order of their appearance
 	begun      time.Time        // when the ledger was first used
 	settled    bool             // Settle was called
+	foundRun   bool             // the record of a run that somebody else made is one of the purses
 }
 
 // Admit is called before the first attempt. It writes explicit parameters, makes
@@ -93,6 +99,7 @@ func (l *Ledger) Withdraw(ctx context.Context) Decision {
 	if d := l.Recheck(ctx); !d.Granted {
 		return d
 	}
+	l.findRun(ctx)
 	for _, p := range l.purses {
 		refusal := l.charge(ctx, p)
 		if refusal == NotRefused {
@@ -207,15 +214,41 @@ func (l *Ledger) begin() {
 	if l.Rule != nil && len(l.purses) > 0 {
 		l.guard = l.purses[max(0, slices.IndexFunc(l.purses, func(p *purse) bool { return p.named }))]
 	}
-	if l.Run != nil {
-		p := &purse{label: "run:" + l.Run.ID, named: true}
-		p.account = Account{Space: Runs, Name: l.Run.ID, Params: Params{Capacity: l.Run.Capacity}}
-		l.purses = append(l.purses, p)
+	if l.Run != nil && !l.Run.Existing {
+		l.purses = append(l.purses, l.runPurse(l.Run.Capacity))
 	}
 	for _, p := range l.purses {
 		p.assume()
 	}
+	l.sort()
+}
+
+func (l *Ledger) sort() {
 	slices.SortFunc(l.purses, func(a, b *purse) int { return cmp.Compare(a.label, b.label) })
+}
+
+func (l *Ledger) runPurse(capacity int) *purse {
+	p := &purse{label: "run:" + l.Run.ID, named: true}
+	p.account = Account{Space: Runs, Name: l.Run.ID, Params: Params{Capacity: capacity}}
+	return p
+}
+
+// findRun joins the budget of a run that somebody else gave one. It looks again
+// for every retry until there is one, as a sibling may have made it meanwhile.
+func (l *Ledger) findRun(ctx context.Context) {
+	if l.Run == nil || !l.Run.Existing || l.foundRun {
+		return
+	}
+	p := l.runPurse(0)
+	r, found, err := l.Store.Peek(ctx, p.account)
+	switch {
+	case err != nil && !errors.Is(err, ErrUnusable): // else the other budgets say so, if there are any
+		l.warn(ctx, p, "look for it", err)
+	case err == nil && found:
+		p.account.Params, p.balance, p.known = r.Bucket.Params, r.Balance(), true
+		l.purses, l.foundRun = append(l.purses, p), true
+		l.sort()
+	}
 }
 
 // join adds a member; one that is there already is only made more explicit.
@@ -326,10 +359,13 @@ func (l *Ledger) note(p *purse, a Answer) {
 	}
 }
 
+// warn reports a failed store: each cause once per budget, and once more when a
+// policy acts on it.
 func (l *Ledger) warn(ctx context.Context, p *purse, verb string, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || p.policy == "" && p.warned == err.Error() {
 		return
 	}
+	p.warned = err.Error()
 	text := fmt.Sprintf("budget %q: %s: %v", p.label, verb, err)
 	switch p.policy {
 	case PolicyClosed:

@@ -494,9 +494,14 @@ func TestLedgerBreakerStoreFails(t *testing.T) {
 	if d := l.Admit(t.Context()); !d.Granted {
 		t.Errorf("Admit() = %+v, want granted", d)
 	}
+	l.Recheck(t.Context())
 	l.Settle(t.Context(), budget.Failed)
 	if got := l.Breaker().State; got != "closed" {
 		t.Errorf("Breaker() = %s, want closed", got)
+	}
+	want := []string{`budget "b": ask breaker: no space left on device`, `budget "0": read: no space left on device`, `budget "a": read: no space left on device`}
+	if diff := cmp.Diff(want, l.Warnings()); diff != "" {
+		t.Errorf("Warnings() are not one per budget (-want +got):\n%s", diff)
 	}
 }
 
@@ -538,4 +543,66 @@ func TestLedgerNeverMints(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run that somebody gave a budget pays from it, also where only its id is
+// known; the record is looked for when a retry is to be paid, not before.
+func TestLedgerPaysFromAnExistingRun(t *testing.T) {
+	m := newMemStore().with(map[string]int{"a": 9})
+	known := func() *budget.Ledger {
+		return &budget.Ledger{Store: m, Members: members("a"), Run: &budget.RunBudget{ID: "01J", Existing: true}}
+	}
+	early := known()
+	early.Admit(t.Context())
+	if d := early.Withdraw(t.Context()); !d.Granted || d.Budget != "a" {
+		t.Errorf("Withdraw() without a run's record = %+v, want granted by a", d)
+	}
+	if got, want := m.took(), []string{"peek run/01J", "withdraw a"}; !cmp.Equal(got, want) {
+		t.Errorf("calls = %q, want %q", got, want)
+	}
+	first := budget.Ledger{Store: m, Members: members("a"), Run: &budget.RunBudget{ID: "01J", Capacity: 2}}
+	first.Admit(t.Context())
+	m.took()
+	if d := early.Withdraw(t.Context()); !d.Granted || d.Budget != "run:01J" || d.Tokens != 1 || d.Cap != 2 {
+		t.Errorf("Withdraw() from the run's record = %+v, want 1 of 2 tokens of run:01J", d)
+	}
+	if got, want := m.took(), []string{"peek run/01J", "withdraw a", "withdraw run/01J"}; !cmp.Equal(got, want) {
+		t.Errorf("calls = %q, want %q", got, want)
+	}
+	early.Withdraw(t.Context())
+	if got, want := m.took(), []string{"withdraw a", "withdraw run/01J"}; !cmp.Equal(got, want) {
+		t.Errorf("calls once it is found = %q, want %q", got, want)
+	}
+	late := known()
+	if d := late.Withdraw(t.Context()); d.Refusal != budget.Denied || d.Budget != "run:01J" {
+		t.Errorf("Withdraw() from the empty run = %+v, want denied by run:01J", d)
+	}
+	quiet := known()
+	m.took()
+	quiet.Admit(t.Context())
+	quiet.Settle(t.Context(), budget.Succeeded)
+	if got, want := m.took(), []string{"settle a"}; !cmp.Equal(got, want) {
+		t.Errorf("a success called %q, want %q", got, want)
+	}
+}
+
+// A run's record that cannot be read is missing, said so once; an unusable store
+// is for the other budgets to report.
+func TestLedgerCannotLookForTheRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err      error
+		warnings int
+	}{"in use": {errDisk, 1}, "unusable": {budget.MarkUnusable(errDisk), 0}} {
+		m := newMemStore()
+		m.fail["peek"] = tt.err
+		l := budget.Ledger{Store: m, Run: &budget.RunBudget{ID: "01J", Existing: true}}
+		for range 2 {
+			if d := l.Withdraw(t.Context()); !d.Granted {
+				t.Errorf("%s: Withdraw() = %+v, want granted", name, d)
+			}
+		}
+		if got := l.Warnings(); len(got) != tt.warnings {
+			t.Errorf("%s: Warnings() = %q, want %d", name, got, tt.warnings)
+		}
+	}
 }
