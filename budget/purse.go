@@ -34,6 +34,7 @@ type purse struct {
 	policy                    string  // "" until one acts
 	detail                    string  // why it acts
 	memory                    *Record // policy local
+	warned                    string  // the cause of the last warning
 	balance                   Balance
 	known                     bool
 	granted, denied, refunded int
