@@ -33,8 +33,11 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// play does what a helper process does. Each begins when its standard input has
-// a line or ends, so that many begin at once.
+// ready is the first thing that a helper writes.
+const ready = "!"
+
+// play does what a helper process does. Each says that it is ready and begins
+// when its standard input has a line or ends, so that many begin at once.
 func play(part, dir, capacity string) error {
 	tokens, err := strconv.Atoi(capacity)
 	if err != nil {
@@ -42,6 +45,9 @@ func play(part, dir, capacity string) error {
 	}
 	s, a := store(dir), fixed("shared", tokens)
 	in := bufio.NewReader(os.Stdin)
+	if _, err := os.Stdout.WriteString(ready); err != nil {
+		return err
+	}
 	_, _ = in.ReadString('\n')
 	switch part {
 	case "drain":
@@ -160,8 +166,18 @@ func start(tb testing.TB, part, dir string, capacity int) *helper {
 	return h
 }
 
-// begin lets the helper go.
-func (h *helper) begin() { _, _ = io.WriteString(h.in, "\n") }
+// begin lets the helpers go when all of them are ready.
+func begin(tb testing.TB, helpers ...*helper) {
+	tb.Helper()
+	for _, h := range helpers {
+		if _, err := io.ReadFull(h.out, make([]byte, len(ready))); err != nil {
+			tb.Fatal("helper is not ready: ", err)
+		}
+	}
+	for _, h := range helpers {
+		_, _ = io.WriteString(h.in, "\n")
+	}
+}
 
 // finish ends the helper's input and returns its whole output.
 func (h *helper) finish(tb testing.TB) string {
@@ -183,9 +199,7 @@ func many(tb testing.TB, n int, part, dir string, capacity int) []string {
 	for range n {
 		helpers = append(helpers, start(tb, part, dir, capacity))
 	}
-	for _, h := range helpers {
-		h.begin()
-	}
+	begin(tb, helpers...)
 	var outputs []string
 	for _, h := range helpers {
 		outputs = append(outputs, h.finish(tb))

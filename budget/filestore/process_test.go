@@ -103,9 +103,7 @@ func TestRemovedWhileInUse(t *testing.T) {
 	for range processes {
 		helpers = append(helpers, start(t, "loop", dir, capacity))
 	}
-	for _, h := range helpers {
-		h.begin()
-	}
+	begin(t, helpers...)
 	for removed := 0; removed < removals; {
 		if os.Remove(path) == nil {
 			removed++
@@ -161,7 +159,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 func runAndKill(t *testing.T, dir string, capacity, after int) uint64 {
 	t.Helper()
 	h := start(t, "loop", dir, capacity)
-	h.begin()
+	begin(t, h)
 	told, buffer := 0, make([]byte, 1)
 	for told < after {
 		n, err := h.out.Read(buffer)
