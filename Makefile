@@ -1,7 +1,7 @@
 # retryx: run `make` to see what can be made.
 LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-VULN := golang.org/x/vuln/cmd/govulncheck@latest
-RELEASER := github.com/goreleaser/goreleaser/v2@latest
+VULN := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+RELEASER := github.com/goreleaser/goreleaser/v2@v2.16.0
 PORTS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 freebsd/amd64 freebsd/arm64
 
 .PHONY: help
