@@ -2,7 +2,9 @@ package filestore_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +53,41 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)-1].Nanoseconds()), "max-ns")
 }
 
-// BenchmarkContention is property 18: 100 processes that withdraw as fast as they
-// can from one record. Each token is one operation of one of them.
+// BenchmarkHerd is property 18: 100 processes that wait together and then withdraw
+// at the same moment from one record, again and again.
+func BenchmarkHerd(b *testing.B) {
+	const processes = 100
+	dir := stateDir(b)
+	var helpers []*helper
+	for range processes {
+		helpers = append(helpers, start(b, "herd", dir, budget.MaxCapacity))
+	}
+	begin(b, helpers...)
+	var took []time.Duration
+	answer := make([]byte, 10)
+	for b.Loop() {
+		for _, h := range helpers {
+			if _, err := io.ReadFull(h.out, answer); err != nil {
+				b.Fatal(err)
+			}
+			n, err := strconv.ParseInt(string(answer), 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Duration(n))
+		}
+		for _, h := range helpers {
+			_, _ = io.WriteString(h.in, "\n")
+		}
+	}
+	report(b, took)
+	for _, h := range helpers {
+		h.finish(b)
+	}
+}
+
+// BenchmarkContention has 100 processes withdraw as fast as they can, which keeps
+// 50 of them waiting for each processor: the tail is theirs, not the lock's.
 func BenchmarkContention(b *testing.B) {
 	const processes, tokens = 100, 20_000
 	for b.Loop() {

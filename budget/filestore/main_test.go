@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retryx/retryx/budget"
 	"github.com/retryx/retryx/budget/filestore"
@@ -54,6 +55,8 @@ func play(part, dir, capacity string) error {
 		return drain(s, a, os.Stdout)
 	case "loop":
 		return loop(s, a, in, os.Stdout)
+	case "herd":
+		return herd(s, a, in, os.Stdout)
 	case "probe":
 		answer, err := s.Ask(context.Background(), a, rule, uint64(os.Getpid()))
 		fmt.Fprintln(os.Stdout, answer.Granted)
@@ -106,6 +109,23 @@ func loop(s *filestore.Store, a budget.Account, in *bufio.Reader, out *os.File) 
 			if _, err := out.WriteString("g"); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// herd withdraws once for each line of its input and answers with the nanoseconds
+// that it took, in ten digits.
+func herd(s *filestore.Store, a budget.Account, in *bufio.Reader, out io.Writer) error {
+	for {
+		begun := time.Now()
+		if _, err := s.Withdraw(context.Background(), a, 0); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%010d", time.Since(begun).Nanoseconds()); err != nil {
+			return err
+		}
+		if _, err := in.ReadString('\n'); err != nil {
+			return nil //nolint:nilerr // the end of the input is the end of the herd
 		}
 	}
 }
