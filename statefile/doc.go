@@ -17,7 +17,14 @@
 // # What is refused
 //
 // A directory that others may write, or that belongs to somebody who does not
-// share it. A path that is a symbolic link, a device, a FIFO, a directory, has
-// a second hard link, or belongs to somebody else. A remote or FUSE filesystem,
-// where locks may not exclude, unless [Dir.AllowRemote] is set.
+// share it. A file that is a symbolic link, a device, a FIFO, a directory, has a
+// second hard link, or belongs to somebody else; the state directory itself may
+// be a symbolic link, what counts is the directory behind it. A remote or FUSE
+// filesystem, where locks may not exclude, unless [Dir.AllowRemote] is set.
+//
+// # Sharing
+//
+// A directory that belongs to somebody else, or is group-writable with the setgid
+// bit, is shared: what is made in it belongs to its group, with mode 0660. What
+// root makes in another user's own directory belongs to that user.
 package statefile
