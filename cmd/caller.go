@@ -33,9 +33,10 @@ type caller struct {
 	stdout int // -1: no pipe
 }
 
-// newCaller returns nil when the caller is not to be looked at.
-func newCaller(mode exec.OrphanMode, parent int, stdout *os.File) *caller {
-	if mode == exec.OrphanIgnore || !attached(parent) {
+// newCaller returns nil when the caller is not to be looked at. shared says that
+// our group is in the foreground of its terminal.
+func newCaller(mode exec.OrphanMode, parent int, stdout *os.File, shared bool) *caller {
+	if mode == exec.OrphanIgnore || !attached(parent) || !shared && inBackground() {
 		return nil
 	}
 	c := &caller{parent: parent, stdout: -1}
@@ -53,7 +54,7 @@ func attached(parent int) bool {
 	if sid, err := unix.Getsid(0); err != nil || sid == os.Getpid() {
 		return false
 	}
-	return !inBackground()
+	return true
 }
 
 // inBackground reports whether our group is not the one that our terminal, if

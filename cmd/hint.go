@@ -89,17 +89,17 @@ func (h hints) take() hint {
 	if h.path == "" {
 		return hint{}
 	}
-	_ = os.Remove(h.path + ordinalSuffix) // an outer retry counts from the start
+	_ = syscall.Unlink(h.path + ordinalSuffix) // an outer retry counts from the start
 	f, err := os.OpenFile(h.path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return hint{}
 		}
-		_ = os.Remove(h.path)
+		_ = syscall.Unlink(h.path)
 		return hint{warnings: []string{"hint file ignored: " + err.Error()}}
 	}
 	defer f.Close()
-	defer os.Remove(h.path)
+	defer func() { _ = syscall.Unlink(h.path) }()
 	if err := ownFile(f); err != nil {
 		return hint{warnings: []string{"hint file ignored: " + err.Error()}}
 	}
@@ -323,10 +323,10 @@ func ordinal(hintPath string, call [32]byte) (int, error) {
 	return n, err
 }
 
-// close removes what is left of the run's hint file.
-func (h hints) close() {
+// sweep removes what processes that outlived their run have written since. A
+// plain success does without it.
+func (h hints) sweep() {
 	if h.path != "" {
-		_ = os.Remove(h.path)
-		_ = os.Remove(h.path + ordinalSuffix)
+		sweep(filepath.Dir(h.path))
 	}
 }

@@ -217,7 +217,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
 		Admit: inv.admits(), Rand: rand.Float64, Signals: signals,
-		Caller: inv.caller(), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
+		Caller: inv.caller(shared), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
 		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}
 	if len(s.hooks) > 0 {
@@ -251,8 +251,8 @@ func lose(o *exec.Outcome, err error) {
 const outputLost exec.Reason = "output_lost"
 
 // caller returns whoever waits for us, nil when nobody is looked at.
-func (inv *invocation) caller() exec.Caller {
-	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout); c != nil {
+func (inv *invocation) caller(shared bool) exec.Caller {
+	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout, shared); c != nil {
 		return c
 	}
 	return nil
@@ -323,7 +323,6 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 	if err := tellParent(inv.in.hint, o); err != nil {
 		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
 	}
-	inv.hints.close()
 	doc := inv.document(o)
 	if !s.noJournal && inv.places.err == nil {
 		if err := journalAt(inv.places).Append(context.Background(), journalWait, bytes.TrimSuffix(doc.full(), []byte("\n"))); err != nil {
@@ -333,6 +332,7 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 	}
 	first := o.Label == exec.Success && o.AttemptCount == 1
 	if !first {
+		inv.hints.sweep()
 		inv.sayHow(o)
 	}
 	if (s.outcomeOn == "failure" && o.Label == exec.Success) || (s.quiet && first && s.outcome == "stderr") {
