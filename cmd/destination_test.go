@@ -197,6 +197,13 @@ func TestDestinationNone(t *testing.T) {
 }
 
 func TestDestinationDescriptor(t *testing.T) {
+	for _, nonblocking := range []bool{false, true} {
+		t.Run(fmt.Sprint("nonblocking=", nonblocking), func(t *testing.T) { writeToSlowReader(t, nonblocking) })
+	}
+}
+
+func writeToSlowReader(t *testing.T, nonblocking bool) {
+	t.Helper()
 	r, w := mustPipe(t)
 	fd := inheritable(t, w)
 	d := mustOpen(t, fmt.Sprint("fd:", fd), os.Stderr)
@@ -204,12 +211,16 @@ func TestDestinationDescriptor(t *testing.T) {
 	if err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("flags of fd:%d = %#x, %v, want it closed on exec", fd, flags, err)
 	}
+	if err := unix.SetNonblock(fd, nonblocking); err != nil {
+		t.Fatal(err)
+	}
 	doc := long()
+	want := doc.full()
 	got := make(chan []byte)
 	go func() { // a reader slower than the pipe is wide
 		var all []byte
 		buf := make([]byte, 1000)
-		for len(all) < len(doc.full()) {
+		for len(all) < len(want) {
 			n, err := r.Read(buf)
 			if err != nil {
 				break
@@ -219,8 +230,8 @@ func TestDestinationDescriptor(t *testing.T) {
 		got <- all
 	}()
 	mustWrite(t, d, doc)
-	if all := <-got; !bytes.Equal(all, doc.full()) {
-		t.Errorf("reader got %d bytes, want the whole line, %d bytes", len(all), len(doc.full()))
+	if all := <-got; !bytes.Equal(all, want) {
+		t.Errorf("reader got %d bytes, want the whole line, %d bytes", len(all), len(want))
 	}
 }
 
@@ -268,8 +279,8 @@ func TestDestinationGivesUpOnAStuckReader(t *testing.T) {
 		t.Run(fmt.Sprint("nonblocking=", nonblocking), func(t *testing.T) {
 			t.Parallel()
 			_, w := mustPipe(t)
-			fill(t, w, nonblocking)
 			d := mustOpen(t, "stderr", w)
+			fill(t, w, nonblocking)
 			from := time.Now()
 			if err := d.write(sample()); err == nil {
 				t.Error("write(full pipe) = nil, want an error")

@@ -8,6 +8,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -82,7 +83,7 @@ func afterAttempts(o *exec.Outcome) string {
 	return " after " + number(o) + " attempts"
 }
 
-func number(o *exec.Outcome) string { return fmt.Sprint(o.AttemptCount) }
+func number(o *exec.Outcome) string { return strconv.Itoa(o.AttemptCount) }
 
 // when says where in the run a cancel came.
 func when(o *exec.Outcome) string {
@@ -152,7 +153,7 @@ func circuitOpen(o *exec.Outcome, f facts) string {
 	if b := f.breaker; b != nil && b.State == budget.BreakerHalfOpen.String() {
 		text += ": one probe is under way"
 	} else if b != nil && b.Failures > 0 {
-		text += fmt.Sprintf(": open after %s", counted(b.Failures, "failure"))
+		text += ": open after " + counted(b.Failures, "failure")
 	} else {
 		text += ": open"
 	}

@@ -166,10 +166,10 @@ func newDocument(o *exec.Outcome, f facts) *document {
 		Version: f.version,
 	}
 	if !o.Ended.IsZero() {
-		d.EndedAt = pointer(instant(o.Ended))
+		d.EndedAt = new(instant(o.Ended))
 	}
 	if !f.deadline.IsZero() {
-		d.Deadline = pointer(instant(f.deadline))
+		d.Deadline = new(instant(f.deadline))
 	}
 	if last := o.Last(); last != nil {
 		a := &d.Attempts[len(d.Attempts)-1]
@@ -194,10 +194,10 @@ func attemptsOf(o *exec.Outcome, r *redactor) []attemptDocument {
 			d.Evidence = filled(r.line(v.Evidence, evidenceLimit))
 		}
 		if a.Verdict.RetryAfter > 0 {
-			d.RetryAfterMS = pointer(a.Verdict.RetryAfter.Milliseconds())
+			d.RetryAfterMS = new(a.Verdict.RetryAfter.Milliseconds())
 		}
 		if a.Delay >= 0 {
-			d.DelayMS = pointer(a.Delay.Milliseconds())
+			d.DelayMS = new(a.Delay.Milliseconds())
 		}
 		out[i] = d
 	}
@@ -208,7 +208,7 @@ func exitCode(r *exec.Result) *int {
 	if r.StartErr != nil || r.Signal != 0 || r.Code < 0 {
 		return nil
 	}
-	return pointer(r.Code)
+	return new(r.Code)
 }
 
 func budgetsOf(all []budget.Status) []budgetDocument {
@@ -219,7 +219,7 @@ func budgetsOf(all []budget.Status) []budgetDocument {
 			Tokens: finite(s.Tokens), Capacity: finite(s.Cap), Policy: filled(s.Policy),
 		}
 		if s.Next >= 0 {
-			out[i].NextTokenMS = pointer(ceilMS(s.Next))
+			out[i].NextTokenMS = new(ceilMS(s.Next))
 		}
 	}
 	return out
@@ -253,7 +253,7 @@ func reconciliationOf(r *exec.Reconciliation) *reconciliationDocument {
 	case exec.NotAsked, exec.Unclear:
 	}
 	if r.Exit >= 0 {
-		d.ExitCode = pointer(r.Exit)
+		d.ExitCode = new(r.Exit)
 	}
 	return d
 }
@@ -310,8 +310,6 @@ func finite(f float64) float64 {
 	}
 	return f
 }
-
-func pointer[T any](v T) *T { return &v }
 
 // filled is null for an empty string.
 func filled(s string) *string {

@@ -245,6 +245,30 @@ func TestLineIsAbridgedInOrder(t *testing.T) {
 	}
 }
 
+// Attempts that the engine did not keep are missing, too.
+func TestDocumentSaysThatAttemptsAreMissing(t *testing.T) {
+	o := denied()
+	o.AttemptCount = 60
+	if d := newDocument(o, deniedFacts()); !bytes.Contains(d.full(), []byte(`"abridged":true`)) {
+		t.Errorf("full() = %s, want it abridged", d.full())
+	}
+}
+
+// Many short arguments go before the budgets do.
+func TestLineCutsTheCommandBeforeBudgets(t *testing.T) {
+	f := deniedFacts()
+	f.command = strings.Fields("x " + strings.Repeat("argument ", 5000) + "last")
+	f.budgets = append(f.budgets, f.budgets[0])
+	d, err := parseDocument(newDocument(denied(), f).line(stderrLimit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(d.Command)
+	if len(d.Budgets) != 2 || n < 10 || d.Command[0] != "x" || d.Command[n/2] != ellipsis && d.Command[(n-1)/2] != ellipsis || d.Command[n-1] != "last" {
+		t.Errorf("%d budgets, command %q; want both budgets, and the middle of the command left out", len(d.Budgets), d.Command)
+	}
+}
+
 // Whatever there is to tell, the line fits, and the schema accepts it.
 func TestLineAlwaysFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -275,8 +299,10 @@ func hostileText(t *rapid.T, name string) string {
 	return rapid.OneOf(
 		rapid.String(),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 50), func(b []byte) string { return string(b) }),
-		rapid.Map(rapid.SampledFrom([]string{"a", `"`, "\\", "\u00e9", "\u2028", "\xff", "<", "\x01", "a b"}), func(s string) string {
-			return strings.Repeat(s, 100_000/len(s))
+		rapid.Custom(func(t *rapid.T) string {
+			unit := rapid.SampledFrom([]string{"a", `"`, "\\", "\u00e9", "\u2028", "\xff", "<", "\x01", "a b"}).Draw(t, "unit")
+			size := rapid.SampledFrom([]int{100, 300, 5000, 5000, 100_000}).Draw(t, "size")
+			return strings.Repeat(unit, size/len(unit))
 		}),
 		rapid.Map(rapid.IntRange(0, 500), func(n int) string { return strings.Repeat(`"x`, n) }),
 	).Draw(t, name)
@@ -296,19 +322,21 @@ func hostileTexts(t *rapid.T, name string, most int) []string {
 }
 
 func hostileOutcome(t *rapid.T) (*exec.Outcome, facts) {
-	d := func(name string) time.Duration { return time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, name)) }
+	d := func(name string) time.Duration {
+		return time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, name))
+	}
 	count := func(name string) int { return rapid.IntRange(0, math.MaxInt).Draw(t, name) }
 	o := &exec.Outcome{
 		Label:   rapid.SampledFrom([]exec.Label{exec.Success, exec.RetryableFailure, exec.HardFailure, exec.Cancelled, exec.Abandoned}).Draw(t, "label"),
 		Reason:  exec.Reason(rapid.SampledFrom([]string{"succeeded", "budget_denied", "transient", "internal_error", "circuit_open", "x", "", strings.Repeat("r", 64), "ä b"}).Draw(t, "reason")),
 		Row:     rapid.IntRange(0, 15).Draw(t, "row"),
 		Started: begun(), Ended: begun(), Elapsed: d("elapsed"), Slept: d("slept"),
-		Fault: errors.New("broken"), Warnings: hostileTexts(t, "warning", 300),
+		Fault: errors.New("broken"), Warnings: hostileTexts(t, "warning", 100),
 	}
-	for i, argv := range hostileTexts(t, "correction", 100) {
+	for i, argv := range hostileTexts(t, "correction", 30) {
 		o.Corrections = append(o.Corrections, exec.Correction{After: i + 1, Argv: []string{argv, argv}, Err: argv})
 	}
-	if n := rapid.SampledFrom([]int{0, 1, 2, 50, 10_000}).Draw(t, "attempts"); n > 0 {
+	if n := rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 10, 30, 50, 50, 50, 10_000}).Draw(t, "attempts"); n > 0 {
 		a := failedAttempt(1, d("delay"))
 		a.Verdict.Evidence, a.Verdict.Rule = hostileText(t, "evidence"), hostileText(t, "rule")
 		if n == 10_000 {
@@ -325,7 +353,7 @@ func hostileOutcome(t *rapid.T) (*exec.Outcome, facts) {
 		o.AttemptCount = n + rapid.IntRange(0, 10).Draw(t, "dropped")
 	}
 	f := facts{
-		command: hostileTexts(t, "argument", 2000), tool: hostileText(t, "tool"), effect: classify.EffectWrite,
+		command: hostileTexts(t, "argument", 500), tool: hostileText(t, "tool"), effect: classify.EffectWrite,
 		step: hostileText(t, "step"), runID: hostileText(t, "run"), key: hostileText(t, "key"), depth: count("depth"), deadline: begun(),
 		status: ending{status: rapid.IntRange(1, 255).Draw(t, "status")}, version: "1.0.0", message: hostileText(t, "message"),
 		breaker: &budget.BreakerStatus{Budget: strings.Repeat("b", 64), State: "half_open", Failures: count("failures"), Retry: d("probe")},

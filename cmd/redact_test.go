@@ -183,6 +183,21 @@ func TestNilRedactor(t *testing.T) {
 	}
 }
 
+// Hiding one secret may bring up the next, and the mask may be part of one.
+func TestRedactorHidesWhatHidingBringsUp(t *testing.T) {
+	r := newRedactor([]string{"A_TOKEN=x***yy"}, nil, []*regexp.Regexp{regexp.MustCompile(`\*$`)})
+	nested := strings.Repeat("x", 2*passes) + "***" + strings.Repeat("yy", 2*passes)
+	for _, tt := range []struct{ in, want string }{
+		{nested, "***"},
+		{"ends in *", "ends in ***"},
+		{"ends in ***", "ends in ***"},
+	} {
+		if got := r.text(tt.in); got != tt.want {
+			t.Errorf("text(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"\x1b[1;31mred\x1b[0m", "red"},
