@@ -20,9 +20,10 @@ const probeGrace = 5 * time.Second
 
 // places is where this invocation keeps things.
 type places struct {
-	shared   statefile.Dir // budgets
-	personal statefile.Dir // journal, hints, cancel news: never in a directory shared with others
-	err      error         // why there is no such place
+	shared      statefile.Dir // budgets
+	err         error         // why there is no place for budgets
+	personal    statefile.Dir // journal, hints, cancel news: never in a directory shared with others
+	personalErr error         // why there is no place for those
 }
 
 func findPlaces(environ map[string]string, s *settings) places {
@@ -31,23 +32,19 @@ func findPlaces(environ map[string]string, s *settings) places {
 		Getenv: func(name string) string { return environ[name] },
 		UID:    os.Geteuid(),
 	}
-	path, err := look.Path()
-	if err != nil {
-		return places{err: err}
+	var at places
+	at.shared.AllowRemote, at.personal.AllowRemote = s.remoteState, s.remoteState
+	if at.shared.Path, at.err = look.Path(); at.err != nil {
+		at.personalErr = at.err
+		return at
 	}
-	personal, err := look.Personal(path)
-	if err != nil {
-		return places{err: err}
-	}
-	return places{
-		shared:   statefile.Dir{Path: path, AllowRemote: s.remoteState},
-		personal: statefile.Dir{Path: personal, AllowRemote: s.remoteState},
-	}
+	at.personal.Path, at.personalErr = look.Personal(at.shared.Path)
+	return at
 }
 
 // membership is which budgets an invocation is subject to.
 type membership struct {
-	names []string // sorted
+	names []string // own ones first, as they were given; the first keeps the breaker
 	named bool     // by somebody; else after the tool
 	own   []string // of names, those that this invocation brought itself
 }
@@ -63,9 +60,11 @@ func memberOf(s *settings, in inherited, tool string) membership {
 	case len(in.budgets) == 0:
 		m.own = []string{budget.NameFor(tool)}
 	}
-	m.names = slices.Concat(in.budgets, m.own)
-	slices.Sort(m.names)
-	m.names = slices.Compact(m.names)
+	for _, name := range slices.Concat(m.own, in.budgets) {
+		if !slices.Contains(m.names, name) {
+			m.names = append(m.names, name)
+		}
+	}
 	return m
 }
 

@@ -45,8 +45,8 @@ func (r *records) each(files []string, problems []string, fn func(*document)) er
 	}
 	if len(files) == 0 {
 		at := findPlaces(vars, s)
-		if at.err != nil {
-			return fmt.Errorf("find the journal: %w", at.err)
+		if at.personalErr != nil {
+			return fmt.Errorf("find the journal: %w", at.personalErr)
 		}
 		return journalAt(at).Each(line)
 	}

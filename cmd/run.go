@@ -165,8 +165,8 @@ func firstOf(values ...string) string {
 // openPlaces readies the private directories. Without them the command runs all
 // the same, only without hints and cancel news.
 func (inv *invocation) openPlaces() {
-	if inv.places.err != nil {
-		inv.warn("state directory: %s", inv.places.err)
+	if err := inv.places.personalErr; err != nil {
+		inv.warn("state directory: %s", err)
 		return
 	}
 	id := newID()
@@ -324,7 +324,7 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
 	}
 	doc := inv.document(o)
-	if !s.noJournal && inv.places.err == nil {
+	if !s.noJournal && inv.places.personalErr == nil {
 		if err := journalAt(inv.places).Append(context.Background(), journalWait, bytes.TrimSuffix(doc.full(), []byte("\n"))); err != nil {
 			o.Warnings = append(o.Warnings, "journal: "+err.Error())
 			doc = inv.document(o)
