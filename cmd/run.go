@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,7 +224,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	if len(s.hooks) > 0 {
 		e.Hooks = &hookRunner{commands: s.hooks, child: c, stderr: inv.env.Stderr, redact: inv.redact, document: inv.document}
 	}
-	o := e.Run()
+	o := runEngine(e, c)
 	if c.last != nil && c.linger {
 		o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
 	}
@@ -234,6 +235,24 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 		lose(o, err)
 	}
 	return o, s.success
+}
+
+// runEngine is e.Run, but that a bug of ours ends in an outcome too, and leaves
+// no command behind.
+func runEngine(e *exec.Engine, c *child) (o *exec.Outcome) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			if c.last != nil {
+				_ = c.last.Kill()
+			}
+			fmt.Fprintf(c.streams.stderr, "%s", debug.Stack())
+			o = &exec.Outcome{
+				Label: exec.HardFailure, Reason: exec.InternalError, Started: e.Started, Ended: time.Now(),
+				Elapsed: time.Since(e.Started), Fault: fmt.Errorf("panic: %v; please report it with the lines above", bug),
+			}
+		}
+	}()
+	return e.Run()
 }
 
 // lose turns a run whose output could not be delivered into what it is.
