@@ -46,7 +46,7 @@ func (c *Classifier) compile(p *ruleset.Expression) expression {
 	if p.Whole {
 		re, _ = regexp.Compile("(?m)" + p.Expr)
 	} else {
-		re, _ = ruleset.Compile(p.Expr)
+		re, _ = p.Compile()
 	}
 	if c.compiled == nil {
 		c.compiled = map[string]expression{}
@@ -392,7 +392,7 @@ func (m *matcher) chatter(f *ruleset.File) {
 		for _, t := range [...]*text{m.stderr, m.stdout} {
 			for _, line := range t.candidates(e.Need, maxChatter) {
 				re := m.c.compile(e)
-				t.noisy[line] = t.noisy[line] || re != nil && re.MatchString(t.line(line))
+				t.noisy[line] = t.noisy[line] || re != nil && re.MatchString(t.seenBy(e, line))
 			}
 		}
 	}

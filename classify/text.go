@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,12 +11,15 @@ import (
 )
 
 // An output is searched for some thousand phrases, nearly all of which are not
-// in it. A bitmap of the text's three-byte sequences answers most of "is it in
-// there" without touching the text; what passes is confirmed by a search, and
-// only the lines that hold the phrase meet the regular expression.
+// in it. A bitmap of the text's sequences of three and of four bytes answers
+// most of "is it in there" without touching the text; what passes is confirmed
+// by a search, and only the lines that hold the phrase meet the regular
+// expression.
 
 const (
-	gramBits = 16
+	// The bitmap has about 16 bits for each byte of the text, within these bounds.
+	leastGramBits = 10
+	mostGramBits  = 20
 	// maxTried bounds the lines given to one expression. They are taken from
 	// the end, where errors stand.
 	maxTried = 64
@@ -29,6 +33,7 @@ type text struct {
 	starts []int  // where each line begins; one more for the end
 	noisy  []bool // lines that tell of the tool's own retries
 	grams  []uint64
+	shift  uint // of a hash, to become a bit of grams
 }
 
 func newText(full string) *text {
@@ -38,12 +43,27 @@ func newText(full string) *text {
 	}
 	t.starts = lineStarts(full)
 	t.noisy = make([]bool, len(t.starts)-1)
-	t.grams = make([]uint64, 1<<gramBits/64)
-	for i := 0; i+3 <= len(t.lower); i++ {
-		g := gram(t.lower[i], t.lower[i+1], t.lower[i+2])
-		t.grams[g/64] |= 1 << (g % 64)
-	}
+	t.index()
 	return t
+}
+
+// index notes which short sequences the text has.
+func (t *text) index() {
+	size := min(max(bits.Len(uint(len(t.lower)))+4, leastGramBits), mostGramBits)
+	t.shift = uint(32 - size)
+	t.grams = make([]uint64, 1<<size/64)
+	last := uint32(0) // the last four bytes
+	for i := range len(t.lower) {
+		last = last<<8 | uint32(t.lower[i])
+		if i >= 2 {
+			g := gram(last&0xffffff) >> t.shift
+			t.grams[g/64] |= 1 << (g % 64)
+		}
+		if i >= 3 {
+			g := gram(last) >> t.shift
+			t.grams[g/64] |= 1 << (g % 64)
+		}
+	}
 }
 
 func lineStarts(s string) []int {
@@ -56,8 +76,11 @@ func lineStarts(s string) []int {
 	return append(starts, len(s)+1)
 }
 
-func gram(a, b, c byte) uint32 {
-	return (uint32(a)*0x9e5 ^ uint32(b)*0x1f3 ^ uint32(c)) & (1<<gramBits - 1)
+// gram spreads three or four bytes over all bits. Texts have no NUL, so a
+// sequence of three is none of four.
+func gram(sequence uint32) uint32 {
+	sequence *= 0x9e3779b1
+	return (sequence ^ sequence>>15) * 0x85ebca6b
 }
 
 func lowerASCII(s string) string {
@@ -78,17 +101,36 @@ func (t *text) lines() int {
 	return len(t.noisy)
 }
 
+// seenBy returns a line as an expression is written for it.
+func (t *text) seenBy(e *ruleset.Expression, i int) string {
+	if e.Cased() {
+		return t.line(i)
+	}
+	return t.lower[t.starts[i] : t.starts[i+1]-1]
+}
+
 func (t *text) line(i int) string { return t.full[t.starts[i] : t.starts[i+1]-1] }
 
 // mayHold reports whether a lower case phrase can be in the text.
 func (t *text) mayHold(phrase string) bool {
-	for i := 0; i+3 <= len(phrase); i++ {
-		g := gram(phrase[i], phrase[i+1], phrase[i+2])
-		if t.grams[g/64]&(1<<(g%64)) == 0 {
+	if len(phrase) > len(t.lower) {
+		return false
+	}
+	mask, first := ^uint32(0), 3
+	if len(phrase) == 3 {
+		mask, first = 0xffffff, 2
+	}
+	last := uint32(0)
+	for i := range len(phrase) {
+		last = last<<8 | uint32(phrase[i])
+		if i < first {
+			continue
+		}
+		if g := gram(last&mask) >> t.shift; t.grams[g/64]&(1<<(g%64)) == 0 {
 			return false
 		}
 	}
-	return len(phrase) <= len(t.lower)
+	return true
 }
 
 // candidates returns the lines that hold a phrase of each set, last first, at
@@ -97,28 +139,44 @@ func (t *text) candidates(sets [][]string, limit int) []int {
 	if t.lines() == 0 {
 		return nil
 	}
-	for _, set := range sets {
-		if !slices.ContainsFunc(set, t.mayHold) {
-			return nil
-		}
+	held := t.held(sets)
+	if len(held) < len(sets) {
+		return nil
 	}
 	var marked []bool
-	if len(sets) > 0 {
+	if len(held) > 0 {
 		marked = make([]bool, t.lines())
-		for _, phrase := range sets[0] {
-			if t.mayHold(phrase) {
-				t.mark(phrase, marked)
-			}
+		for _, phrase := range held[0] {
+			t.mark(phrase, marked)
 		}
-		sets = sets[1:]
+		held = held[1:]
 	}
 	var found []int
 	for i := t.lines() - 1; i >= 0 && len(found) < limit; i-- {
-		if (marked == nil || marked[i]) && t.holdsEach(i, sets) {
+		if (marked == nil || marked[i]) && t.holdsEach(i, held) {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// held returns of each set the phrases that the text can hold, up to the first
+// set of which it holds none.
+func (t *text) held(sets [][]string) [][]string {
+	for i, set := range sets {
+		if !slices.ContainsFunc(set, t.mayHold) {
+			return sets[:i]
+		}
+	}
+	held := make([][]string, len(sets))
+	for i, set := range sets {
+		for _, phrase := range set {
+			if t.mayHold(phrase) {
+				held[i] = append(held[i], phrase)
+			}
+		}
+	}
+	return held
 }
 
 // holdsEach reports whether a line holds a phrase of each set.
@@ -170,7 +228,7 @@ func (t *text) last(e *ruleset.Expression, compile func(*ruleset.Expression) *re
 		if re == nil {
 			return best
 		}
-		loc := re.FindStringIndex(t.line(i))
+		loc := re.FindStringIndex(t.seenBy(e, i))
 		if loc == nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Most lines of an output hold nothing that a rule looks for, and a regular
@@ -13,15 +14,45 @@ import (
 // must be in every match; a line that lacks them is never given to it.
 
 const (
-	maxProduct   = 48 // strings that a sequence may be spelled out to
-	maxLiterals  = 64 // more literals than this are no filter any more
-	shortLiteral = 3  // bytes; shorter ones are found in too many lines
-	maxClass     = 10 // a class of more characters says nothing worth searching for
+	maxProduct   = 192 // strings that a sequence may be spelled out to
+	maxLiterals  = 192 // more literals than this are no filter any more
+	shortLiteral = 3   // bytes; shorter ones are found in too many lines
+	maxClass     = 10  // a class of more characters says nothing worth searching for
 )
 
 // Compile reads an expression of a rules file: RE2, case-insensitive, matched
 // line by line.
 func Compile(expr string) (*regexp.Regexp, error) { return regexp.Compile("(?i)" + expr) }
+
+// Cased reports whether the expression must see the text as it is written. All
+// others are looked for in the text with A-Z lowered, which is much cheaper
+// than overlooking case in every comparison.
+func (e *Expression) Cased() bool {
+	return strings.Contains(e.Expr, "(?-i") || strings.Contains(e.Expr, "[:") ||
+		strings.Contains(e.Expr, `\p`) || strings.Contains(e.Expr, `\P`) || strings.Contains(e.Expr, `\Q`)
+}
+
+// Compile compiles the expression for the text that Cased says.
+func (e *Expression) Compile() (*regexp.Regexp, error) {
+	if e.Cased() || strings.ContainsFunc(e.Expr, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return Compile(e.Expr)
+	}
+	return regexp.Compile(lowered(e.Expr))
+}
+
+// lowered lowers A-Z but for the letters that a backslash makes special.
+func lowered(expr string) string {
+	b := []byte(expr)
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '\\':
+			i++
+		case 'A' <= c && c <= 'Z':
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
 
 // NewPattern checks an expression, takes it apart into its alternatives and
 // finds the literals of each.
