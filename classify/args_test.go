@@ -52,8 +52,15 @@ func TestGlob(t *testing.T) {
 		pattern, s string
 		want       bool
 	}{
-		{"a", "a", true}, {"a", "ab", false}, {"a*", "ab", true}, {"*b", "ab", true}, {"*-get-*", "x-get-y", true},
-		{"*-get-*", "x-got-y", false}, {"*", "", true}, {"a*b*c", "a1b2c", true}, {"a*b*c", "a1c2b", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"a*", "ab", true},
+		{"*b", "ab", true},
+		{"*-get-*", "x-get-y", true},
+		{"*-get-*", "x-got-y", false},
+		{"*", "", true},
+		{"a*b*c", "a1b2c", true},
+		{"a*b*c", "a1c2b", false},
 	} {
 		if got := glob(tc.pattern, tc.s); got != tc.want {
 			t.Errorf("glob(%q, %q) = %t, want %t", tc.pattern, tc.s, got, tc.want)

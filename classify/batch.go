@@ -47,11 +47,11 @@ func (c Class) Action() string {
 	return "stop"
 }
 
-// Batch classifies JSON lines, one failure each, and writes one JSON line for
-// each, in order. show is applied to every piece of evidence before it is
+// Batch classifies JSON lines, one failure each, with the built-in rules and
+// what the user says, and writes one JSON line for each, in order. show is applied to every piece of evidence before it is
 // written, for redaction; nil leaves it as it is. Empty lines are skipped. The
 // first malformed line ends the batch with an error that names it.
-func Batch(r io.Reader, w io.Writer, show func(string) string) error {
+func Batch(r io.Reader, w io.Writer, o Options, show func(string) string) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxLine)
 	out := bufio.NewWriter(w)
@@ -63,7 +63,7 @@ func Batch(r io.Reader, w io.Writer, show func(string) string) error {
 		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
 		}
-		a, err := answerTo(in.Bytes())
+		a, err := answerTo(in.Bytes(), o)
 		if err != nil {
 			return errors.Join(fmt.Errorf("read line %d: %w", n, err), out.Flush())
 		}
@@ -80,7 +80,7 @@ func Batch(r io.Reader, w io.Writer, show func(string) string) error {
 	return out.Flush()
 }
 
-func answerTo(line []byte) (answer, error) {
+func answerTo(line []byte, o Options) (answer, error) {
 	var q question
 	if err := json.Unmarshal(line, &q); err != nil {
 		return answer{}, err
@@ -89,7 +89,7 @@ func answerTo(line []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	c := New(Read(q.Argv), Options{})
+	c := New(ReadWith(q.Argv, o.Files), o)
 	v := c.Classify(a)
 	id := q.ID
 	if id == nil {

@@ -51,6 +51,7 @@ func (c Class) ruled() bool {
 	switch c {
 	case Transient, Permanent, Config, Correctable, Ambiguous, Unexpected:
 		return true
+	case Unknown:
 	}
 	return false
 }
@@ -86,7 +87,7 @@ type Options struct {
 	Effect        Effect // overrides what argv shows; "" does not
 	Idempotent    bool
 	Flags, Config []Rule  // by ParseRule
-	Files         []Rules // by ParseFile
+	Files         []Rules // by ParseFile; give them to ReadWith too
 }
 
 // Classifier judges the attempts of one command. It is not safe for concurrent
@@ -134,7 +135,7 @@ func (c *Classifier) ClassifyHinted(a Attempt, hinted Class, hintRetryAfter time
 	case hintRetryAfter > 0:
 		v.RetryAfter = hintRetryAfter
 	case v.Class.retried() || v.Class == Ambiguous:
-		v.RetryAfter, _ = m.retryAfter(a.Ended)
+		v.RetryAfter = m.retryAfter(a.Ended)
 	}
 	return v
 }

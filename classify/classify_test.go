@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/retryx/retryx/classify"
 )
 
@@ -283,7 +284,7 @@ func TestBatch(t *testing.T) {
 {"id":"d","argv":["./x"],"exit":1,"stderr":"HTTP 429, try again in 2s <now>"}
 `
 	var out bytes.Buffer
-	if err := classify.Batch(strings.NewReader(in), &out, func(s string) string { return s }); err != nil {
+	if err := classify.Batch(strings.NewReader(in), &out, classify.Options{}, func(s string) string { return s }); err != nil {
 		t.Fatal(err)
 	}
 	var got []map[string]any
@@ -305,11 +306,40 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+func TestBatchKnowsTheUsersRules(t *testing.T) {
+	file, err := classify.ParseFile("mine.yaml", []byte("tool: frob\neffects: [{effect: write}]\nrules: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := classify.Options{Flags: rules(t, "config: exit=9"), Files: []classify.Rules{file}}
+	in := `{"id":1,"argv":["x"],"exit":9}` + "\n" + `{"id":2,"argv":["frob"],"exit":1}` + "\n"
+	var out bytes.Buffer
+	if err := classify.Batch(strings.NewReader(in), &out, o, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":1,"class":"config","effect":"unknown","rule":"flag/1","action":"stop","retry_after_ms":null,"evidence":""}
+{"id":2,"class":"ambiguous","effect":"write","rule":null,"action":"check","retry_after_ms":null,"evidence":""}
+`
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Errorf("Batch differs (-want +got):\n%s", d)
+	}
+}
+
+func TestBadPatternsAreShownAsTheyAreWritten(t *testing.T) {
+	_, err := classify.ParseRule("config: stderr=(")
+	_, fileErr := classify.ParseFile("x.yaml", []byte("tool: x\nrules: [{id: a, class: config, output: '('}]\n"))
+	for _, err := range []error{err, fileErr} {
+		if err == nil || strings.Contains(err.Error(), "(?") {
+			t.Errorf("a bad pattern gives %v, want an error without flags that the user did not write", err)
+		}
+	}
+}
+
 func TestBatchNamesTheMalformedLine(t *testing.T) {
 	good := `{"id":"a","argv":["x"],"exit":1}` + "\n"
 	for _, bad := range []string{"{", `{"id":1}`, `{"argv":[]}`, `{"argv":["x"],"signal":"FROB"}`, `{"argv":["x"],"signal":{}}`, `{"argv":"x"}`} {
 		var out bytes.Buffer
-		err := classify.Batch(strings.NewReader(good+bad+"\n"), &out, nil)
+		err := classify.Batch(strings.NewReader(good+bad+"\n"), &out, classify.Options{}, nil)
 		if err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("Batch(%q) = %v, want an error that names line 2", bad, err)
 		}

@@ -60,7 +60,7 @@ func withoutControl(raw []byte) string {
 			i++
 		default:
 			r, size := utf8.DecodeRune(raw[i:])
-			if !(r == utf8.RuneError && size == 1) && !unicode.IsControl(r) {
+			if valid := r != utf8.RuneError || size > 1; valid && !unicode.IsControl(r) {
 				out = append(out, raw[i:i+size]...)
 			}
 			i += size

@@ -53,7 +53,7 @@ func (t *tables) innerEffect(argv []string, depth int) Effect {
 	if len(c.Argv) == 0 {
 		return EffectUnknown
 	}
-	_, f := t.find(c.Argv[0])
+	f := t.described(t.find(c.Argv[0]))
 	if f == nil {
 		return EffectUnknown
 	}

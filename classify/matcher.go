@@ -107,7 +107,7 @@ func (m *matcher) byFiles(files []Rules) (found, bool) {
 	var best match
 	for i := range files {
 		f := &files[i]
-		if f.Generic || f.Name == m.c.command.Tool || slices.Contains(f.Names, m.c.command.Tool) {
+		if f.Generic || about(f, m.c.command.Tool) {
 			m.chatter(f)
 			m.scan(f, own, &best)
 		}
@@ -344,7 +344,7 @@ func (b *match) at(here match, noise int) {
 }
 
 func (m *matcher) locate(t *text, p ruleset.Pattern) spot {
-	best := nowhere
+	best := nowhere()
 	for i := range p {
 		e := &p[i]
 		switch {
@@ -406,13 +406,14 @@ func (m *matcher) finalLine() string {
 	return m.stdout.finalLine()
 }
 
-func (m *matcher) retryAfter(ended time.Time) (time.Duration, bool) {
+// retryAfter is the wait that the output states, 0 for none.
+func (m *matcher) retryAfter(ended time.Time) time.Duration {
 	for _, t := range [...]*text{m.stderr, m.stdout} {
 		if d, ok := statedWait(t, ended); ok {
-			return d, true
+			return d
 		}
 	}
-	return 0, false
+	return 0
 }
 
 func (m *matcher) stated(v Verdict) Verdict {
@@ -420,7 +421,7 @@ func (m *matcher) stated(v Verdict) Verdict {
 		v.Evidence = m.finalLine()
 	}
 	if v.Class.retried() || v.Class == Ambiguous {
-		v.RetryAfter, _ = m.retryAfter(m.attempt.Ended)
+		v.RetryAfter = m.retryAfter(m.attempt.Ended)
 	}
 	return v
 }

@@ -88,7 +88,7 @@ func textCondition(r *Rule, key, expr string) error {
 	if expr == "" {
 		return fmt.Errorf("%s= needs an expression", key)
 	}
-	if _, err := regexp.Compile("(?m)" + expr); err != nil {
+	if _, err := regexp.Compile(expr); err != nil { // without flags of ours in the message
 		return err
 	}
 	p := ruleset.Pattern{{Expr: expr, Whole: true}}

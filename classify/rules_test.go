@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retryx/retryx/classify/internal/gosource"
-	"github.com/retryx/retryx/classify/internal/ruleset"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/retryx/retryx/classify/internal/gosource"
+	"github.com/retryx/retryx/classify/internal/ruleset"
 )
 
 // rulesOnDisk reads the files as they stand, so that an author sees the effect

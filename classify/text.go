@@ -215,7 +215,7 @@ type spot struct {
 	noisy  bool
 }
 
-var nowhere = spot{line: -1}
+func nowhere() spot { return spot{line: -1} }
 
 // last returns the last line that matches, a line of the tool's retry chatter
 // only if no other one does; best, when that is as good already.
@@ -259,7 +259,7 @@ func (s spot) beats(o spot) bool {
 func (t *text) whole(re *regexp.Regexp) spot {
 	loc := re.FindStringIndex(t.full)
 	if loc == nil || t.lines() == 0 {
-		return nowhere
+		return nowhere()
 	}
 	line := strings.Count(t.full[:loc[0]], "\n")
 	return spot{line: line, offset: loc[0] - t.starts[line], length: loc[1] - loc[0]}

@@ -17,6 +17,7 @@ type Command struct {
 	Argv         []string // the command behind the wrappers
 	RemoteExec   bool     // ended here, it may go on elsewhere
 	StdoutErrors bool     // known to print errors on stdout
+	File         string   // name of the built-in rules file, the prefix of its rules' ids; "" when the tool is not known
 
 	tables   *tables
 	file     *ruleset.File   // of the tool; nil when it is not known
@@ -32,6 +33,15 @@ const maxNesting = 8
 // run. An empty argv gives the zero Command with EffectUnknown.
 func Read(argv []string) Command { return builtin().read(argv) }
 
+// ReadWith is Read with rules files of the user's. What one of them says about
+// the tool at hand (effects, remote, values, secrets, subcommands) comes before
+// what the built-in file says; lists add up.
+func ReadWith(argv []string, files []Rules) Command {
+	t := builtin()
+	t.users = files
+	return t.read(argv)
+}
+
 func (t *tables) read(argv []string) Command {
 	c := Command{Effect: EffectUnknown, tables: t}
 	c.unwrap(argv)
@@ -39,11 +49,14 @@ func (t *tables) read(argv []string) Command {
 		return c
 	}
 	c.Tool, c.file = t.find(c.Argv[0])
+	if c.file != nil {
+		c.File = c.file.Name
+	}
 	for _, w := range c.wrappers {
 		c.SecretFlags = append(c.SecretFlags, w.Secrets...)
 	}
-	if c.file != nil {
-		c.describe(c.file, 0)
+	if f := t.described(c.Tool, c.file); f != nil {
+		c.describe(f, 0)
 	}
 	return c
 }
@@ -72,7 +85,8 @@ func (c *Command) describe(f *ruleset.File, depth int) {
 	c.StdoutErrors = f.StdoutErrors
 	c.Effect = c.tables.effectOf(&a, depth)
 	for i := range f.Remote {
-		if ok, _ := a.match(&f.Remote[i].When); ok && !(f.Remote[i].ExceptRead && c.Effect == EffectRead) {
+		harmless := f.Remote[i].ExceptRead && c.Effect == EffectRead
+		if ok, _ := a.match(&f.Remote[i].When); ok && !harmless {
 			c.RemoteExec = true
 			return
 		}
@@ -86,11 +100,50 @@ func (t *tables) find(program string) (string, *ruleset.File) {
 	base := path.Base(strings.ReplaceAll(program, `\`, "/"))
 	name := strings.TrimSuffix(base, ".exe")
 	for _, try := range [...]string{base, name, versionless(name), strings.TrimRight(versionless(name), "0123456789")} {
-		if f := t.lookup(try); f != nil {
+		if f := t.lookup(try); f != nil || t.isUsers(try) {
 			return try, f
 		}
 	}
 	return base, nil
+}
+
+// isUsers reports whether a file of the user's is about the program.
+func (t *tables) isUsers(name string) bool {
+	return slices.ContainsFunc(t.users, func(f Rules) bool { return about(&f, name) })
+}
+
+func about(f *Rules, tool string) bool {
+	return !f.Generic && (f.Name == tool || slices.Contains(f.Names, tool))
+}
+
+// described joins what the user's files and the built-in one say about a tool;
+// nil when none does.
+func (t *tables) described(tool string, builtin *ruleset.File) *ruleset.File {
+	if !t.isUsers(tool) {
+		return builtin
+	}
+	var all ruleset.File
+	for i := range t.users {
+		if about(&t.users[i], tool) {
+			describeMore(&all, &t.users[i])
+		}
+	}
+	if builtin != nil {
+		describeMore(&all, builtin)
+	}
+	return &all
+}
+
+func describeMore(all, f *ruleset.File) {
+	all.Values = append(all.Values, f.Values...)
+	all.Secrets = append(all.Secrets, f.Secrets...)
+	all.Remote = append(all.Remote, f.Remote...)
+	all.Effects = append(all.Effects, f.Effects...)
+	if all.Depth == 0 {
+		all.Depth = f.Depth
+	}
+	all.LongDash = all.LongDash || f.LongDash
+	all.StdoutErrors = all.StdoutErrors || f.StdoutErrors
 }
 
 // versionless cuts "3.11" to "3" in python3.11 and "-17" in clang-17.
@@ -116,11 +169,12 @@ func (t *tables) lookup(name string) *ruleset.File {
 	return &t.files[t.names[i].file]
 }
 
-// tables are the knowledge base: the files, and a sorted index of the tools'
-// names.
+// tables are the knowledge base: the files, a sorted index of the tools' names,
+// and the files of the user's.
 type tables struct {
 	files []ruleset.File
 	names []toolName
+	users []Rules
 }
 
 type toolName struct {
@@ -129,4 +183,4 @@ type toolName struct {
 }
 
 // builtin returns the generated tables.
-func builtin() *tables { return &tables{builtinFiles[:], builtinNames[:]} }
+func builtin() *tables { return &tables{files: builtinFiles[:], names: builtinNames[:]} }

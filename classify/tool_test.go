@@ -1,9 +1,12 @@
 package classify_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/retryx/retryx/classify"
 )
 
@@ -109,6 +112,52 @@ func TestReadDescribesTheCommand(t *testing.T) {
 	}
 	if c := classify.Read([]string{"make"}); !c.StdoutErrors {
 		t.Error("Read(make).StdoutErrors = false, want true")
+	}
+}
+
+func TestReadNamesTheFile(t *testing.T) {
+	for program, want := range map[string]string{"apt": "apt-get", "pip3.12": "pip", "curl": "curl", "frob": ""} {
+		if got := classify.Read([]string{program}).File; got != want {
+			t.Errorf("Read(%s).File = %q, want %q", program, got, want)
+		}
+	}
+}
+
+func TestReadWith(t *testing.T) {
+	var files []classify.Rules
+	for _, text := range []string{
+		"tool: frob\nnames: [frobber]\nvalues: [-o]\nsubcommands: 1\nsecrets: [--pin]\nstdout_errors: true\nremote: [{sub: [send]}]\n" +
+			"effects:\n  - {effect: write, sub: [send]}\n  - {effect: read}\nrules: []\n",
+		"tool: curl\nsecrets: [--pin]\neffects: [{effect: repeatable, flags: [--json]}]\nrules: []\n",
+	} {
+		f, err := classify.ParseFile("mine.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	type seen struct {
+		Tool, Subcommand string
+		Effect           classify.Effect
+		Remote, Stdout   bool
+		Secret           bool
+	}
+	for _, tc := range []struct {
+		command string
+		want    seen
+	}{
+		{"frob -o x send", seen{"frob", "send", classify.EffectWrite, true, true, true}},
+		{"sudo frobber-2 list", seen{"frobber", "list", classify.EffectRead, false, true, true}},
+		{"ssh h frob list", seen{"ssh", "", classify.EffectRead, false, false, false}},
+		{"curl --json x http://h/", seen{"curl", "", classify.EffectRepeatable, false, false, true}},
+		{"curl -d x http://h/", seen{"curl", "", classify.EffectWrite, false, false, true}},
+		{"wget x", seen{"wget", "", classify.EffectRead, false, false, false}},
+	} {
+		c := classify.ReadWith(strings.Fields(tc.command), files)
+		got := seen{c.Tool, c.Subcommand, c.Effect, c.RemoteExec, c.StdoutErrors, slices.Contains(c.SecretFlags, "--pin")}
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("ReadWith(%s) differs (-want +got):\n%s", tc.command, d)
+		}
 	}
 }
 

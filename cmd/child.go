@@ -75,7 +75,7 @@ func (c *child) setArgv(argv []string) {
 		return
 	}
 	c.argv = argv
-	c.classifier = classify.New(classify.Read(argv), classify.Options{
+	c.classifier = classify.New(classify.ReadWith(argv, c.settings.ruleFiles), classify.Options{
 		Effect: c.settings.effect, Idempotent: c.settings.idempotent,
 		Flags: c.settings.rules, Config: c.settings.configRules, Files: c.settings.ruleFiles,
 	})

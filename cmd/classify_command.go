@@ -38,7 +38,8 @@ failure it was, what a run would do about it, and which rule says so. The flags
 that judge a run's failures work here too.
 
 With --batch stdin holds JSON lines {"id","argv","exit","signal","timed_out",
-"stderr","stdout"}; one line of JSON answers each, by the built-in rules.`,
+"stderr","stdout"}; one line of JSON answers each, by the built-in rules and those that the
+flags give (--rule and its shorthands, --rules, --effect, --idempotent).`,
 		Example: `  retryx classify --exit 7 -- curl -fsS https://example.com/ < stderr.txt
   retryx classify --tool npm --exit 1 --stdout out.txt < stderr.txt
   retryx classify --timed-out -- npm publish < /dev/null
@@ -75,12 +76,22 @@ type classifyOptions struct {
 	timedOut, batch            bool
 }
 
-// judgeBatch answers JSON lines. The built-in rules judge alone, so that the
-// same line gets the same answer everywhere.
+// goesWithBatch reports whether a flag says something about every line.
+func goesWithBatch(name string) bool {
+	switch name {
+	case "batch", "redact", "config", "profile", "rule", "rules", "effect", "idempotent",
+		"retry-exit", "stop-exit", "retry-stderr", "stop-stderr", "retry-stdout", "stop-stdout":
+		return true
+	}
+	return false
+}
+
+// judgeBatch answers JSON lines. Without flags the built-in rules judge alone,
+// so that the same line gets the same answer everywhere.
 func (o *classifyOptions) judgeBatch(given *pflag.FlagSet, args []string) error {
 	var problems []string
 	given.Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"batch", "redact", "config", "profile"}, f.Name) {
+		if !goesWithBatch(f.Name) {
 			problems = append(problems, fmt.Sprintf("--%s: does not go with --batch, whose lines say everything", f.Name))
 		}
 	})
@@ -92,11 +103,30 @@ func (o *classifyOptions) judgeBatch(given *pflag.FlagSet, args []string) error 
 		return err
 	}
 	r := newRedactor(o.env.Environ, nil, s.redact)
-	err = classify.Batch(o.env.Stdin, o.env.Stdout, func(evidence string) string { return r.line(evidence, evidenceLimit) })
+	said := batchOptions(given, s)
+	err = classify.Batch(o.env.Stdin, o.env.Stdout, said, func(evidence string) string { return r.line(evidence, evidenceLimit) })
 	if err != nil {
 		return fmt.Errorf("classify --batch: %w", err)
 	}
 	return nil
+}
+
+// batchOptions are what the flags of a batch say.
+func batchOptions(given *pflag.FlagSet, s *settings) classify.Options {
+	var said classify.Options
+	if given.Changed("rule") || slices.ContainsFunc(shorthands(), func(short shorthand) bool { return given.Changed(short.name) }) {
+		said.Flags = s.rules
+	}
+	if given.Changed("rules") {
+		said.Files = s.ruleFiles
+	}
+	if given.Changed("effect") {
+		said.Effect = s.effect
+	}
+	if given.Changed("idempotent") {
+		said.Idempotent = s.idempotent
+	}
+	return said
 }
 
 func (o *classifyOptions) read(problems []string) (*settings, error) {
@@ -226,7 +256,7 @@ type judgedFailure struct {
 // judgement judges as a run does: the status is looked at first, then the rules
 // and the retry set.
 func judgement(s *settings, a classify.Attempt) *judgedFailure {
-	v := &judgedFailure{attempt: a, command: classify.Read(a.Argv), declared: s.effect != ""}
+	v := &judgedFailure{attempt: a, command: classify.ReadWith(a.Argv, s.ruleFiles), declared: s.effect != ""}
 	c := classify.New(v.command, classify.Options{
 		Effect: s.effect, Idempotent: s.idempotent,
 		Flags: s.rules, Config: s.configRules, Files: s.ruleFiles,

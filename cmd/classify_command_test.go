@@ -93,9 +93,8 @@ func TestClassifyRefuses(t *testing.T) {
 			`--signal: "NOPE" is no signal; want a name as TERM, or a number`,
 			`--effect: want read, repeatable, write or unknown, not "writ"; did you mean "write"?`,
 		}},
-		{"classify --batch --exit 1 --rule permanent:exit=1 x", []string{
+		{"classify --batch --exit 1 x", []string{
 			"--exit: does not go with --batch, whose lines say everything",
-			"--rule: does not go with --batch, whose lines say everything",
 			`"x" does not go with --batch, whose lines name their commands`,
 		}},
 		{"classify --stdout /nowhere/out -- b", []string{"--stdout: open /nowhere/out: no such file or directory"}},
@@ -117,6 +116,10 @@ func TestClassifyBatch(t *testing.T) {
 	}
 	if strings.Contains(got.stdout, "hunter22") {
 		t.Errorf("classify --batch = %s, want no secret", got.stdout)
+	}
+	got = w.run(lines, "classify", "--batch", "--stop-exit", "7")
+	if !strings.HasPrefix(got.stdout, `{"id":"a","class":"permanent","effect":"read","rule":"flag/1"`) {
+		t.Errorf("classify --batch --stop-exit 7 = %+v, want permanent by flag/1 first", got)
 	}
 	got = w.run(lines+"{\"argv\":[]}\n", "classify", "--batch")
 	if got.status != exitOwn || strings.Count(got.stdout, "\n") != 2 || !strings.Contains(got.stderr, "line 4") {

@@ -90,7 +90,7 @@ func newPlan(env Env, flags *pflag.FlagSet, command []string, problems []string)
 	}
 	in := inherit(vars)
 	in.bound(&s.policy)
-	p := &plan{settings: s, policy: s.policy, command: command, read: classify.Read(command)}
+	p := &plan{settings: s, policy: s.policy, command: command, read: classify.ReadWith(command, s.ruleFiles)}
 	p.warnings = slices.Concat(conf.warnings, in.warnings)
 	p.redact = newRedactor(env.Environ, p.read.SecretFlags, s.redact)
 	p.effect = classify.New(p.read, classify.Options{Effect: s.effect}).Effect()

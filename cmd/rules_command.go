@@ -261,7 +261,7 @@ func rulesOf(tool string) ([]classify.Rule, error) {
 	if tool == "" {
 		return rules, nil
 	}
-	for _, name := range []string{tool, classify.Read([]string{tool}).Tool} {
+	for _, name := range []string{tool, classify.Read([]string{tool}).File} {
 		mine := slices.Clone(rules)
 		mine = slices.DeleteFunc(mine, func(r classify.Rule) bool { return group(r.ID) != name })
 		if len(mine) > 0 {
@@ -269,7 +269,7 @@ func rulesOf(tool string) ([]classify.Rule, error) {
 		}
 	}
 	groups := ruleGroups()
-	return nil, &usageError{[]string{fmt.Sprintf("rules list: no rules stand under %q, though it may share those of another tool, as yum does those of dnf; there is %s%s", tool, orList(groups), didYouMean(tool, groups))}}
+	return nil, &usageError{[]string{fmt.Sprintf("rules list: no rules stand under %q; there is %s%s", tool, orList(groups), didYouMean(tool, groups))}}
 }
 
 func ruleByID(id string) (*classify.Rule, error) {

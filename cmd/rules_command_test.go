@@ -30,6 +30,9 @@ func TestRulesList(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.ok("rules", "list", "--format", "json")), &doc); err != nil || len(doc.Rules) != len(all)-1 {
 		t.Errorf("rules list as JSON has %d rules, %v, want %d", len(doc.Rules), err, len(all)-1)
 	}
+	if got := w.ok("rules", "list", "apt"); !strings.Contains(got, "apt-get/") {
+		t.Errorf("rules list apt = %s, want those of apt-get", got)
+	}
 	if got := w.ok("rules", "list", "/usr/bin/curl"); got != mine {
 		t.Errorf("rules list /usr/bin/curl = %s, want curl's", got)
 	}
@@ -83,7 +86,7 @@ func TestOwnRulesAreAll(t *testing.T) {
 
 func TestRulesShow(t *testing.T) {
 	w := newWorkplace(t)
-	wantText(t, "rules show", w.ok("rules", "show", "curl/connect-refused"), "class   transient", "when    the exit status is in 7", "source  curl(1)")
+	wantText(t, "rules show", w.ok("rules", "show", "curl/connect-refused"), "class    transient", "when     the exit status is in 7", "source   curl(1)", "example  curl ")
 	wantText(t, "rules show of a rule of retryx", w.ok("rules", "show", "retryx/timed-out"), "of a write that is not declared idempotent: ambiguous")
 	wantText(t, "rules show as JSON", w.ok("rules", "show", "curl/connect-refused", "--format", "json"), `"exit": "7"`, ruleSchema)
 }

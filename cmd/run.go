@@ -94,7 +94,7 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.in = inherit(inv.vars)
 	inv.in.bound(&s.policy)
 	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
-	inv.read = classify.Read(command)
+	inv.read = classify.ReadWith(command, s.ruleFiles)
 	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
 	if inv.dest, err = openDestination(s.outcome, env.Stderr); err != nil {
 		return nil, &usageError{[]string{"--outcome: " + err.Error()}}

@@ -11,7 +11,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	if err := classify.Batch(os.Stdin, os.Stdout, nil); err != nil {
+	if err := classify.Batch(os.Stdin, os.Stdout, classify.Options{}, nil); err != nil {
 		log.Fatal(err)
 	}
 }

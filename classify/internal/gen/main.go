@@ -20,7 +20,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile("rules_gen.go", source, 0o644); err != nil {
+	if err := os.WriteFile("rules_gen.go", source, 0o600); err != nil {
 		log.Fatal(err)
 	}
 }

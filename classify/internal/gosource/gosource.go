@@ -23,7 +23,7 @@ func Print(files []ruleset.File) ([]byte, error) {
 	for _, f := range files {
 		f.Rules = slices.Clone(f.Rules)
 		for j := range f.Rules {
-			f.Rules[j].Examples, f.Rules[j].Line = nil, 0
+			f.Rules[j].Line = 0
 		}
 		printStruct(&b, reflect.ValueOf(f))
 		b.WriteString(",\n")
@@ -58,7 +58,7 @@ func printValue(b *bytes.Buffer, v reflect.Value) {
 		b.WriteString(v.Type().String())
 		printStruct(b, v)
 	default:
-		if d, ok := v.Interface().(time.Duration); ok {
+		if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 			fmt.Fprintf(b, "%d", int64(d))
 			return
 		}

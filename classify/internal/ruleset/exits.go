@@ -13,7 +13,7 @@ func (r Range) Contains(status int) bool { return r.Lo <= status && status <= r.
 // 0 to 255; an empty list, an empty entry or a reversed range is an error.
 func ParseExits(list string) ([]Range, error) {
 	var ranges []Range
-	for _, entry := range strings.Split(list, ",") {
+	for entry := range strings.SplitSeq(list, ",") {
 		r, err := parseRange(strings.TrimSpace(entry))
 		if err != nil {
 			return nil, fmt.Errorf("read exit list %q: %w", list, err)

@@ -57,7 +57,7 @@ func lowered(expr string) string {
 // NewPattern checks an expression, takes it apart into its alternatives and
 // finds the literals of each.
 func NewPattern(expr string) (Pattern, error) {
-	if _, err := syntax.Parse("(?i)"+expr, syntax.Perl); err != nil {
+	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
 		return nil, err
 	}
 	var p Pattern
@@ -97,7 +97,7 @@ func alternatives(expr string) []string {
 }
 
 // Cheap reports whether literals keep most lines away from the expression.
-func (e Expression) Cheap() bool {
+func (e *Expression) Cheap() bool {
 	return slices.ContainsFunc(e.Need, func(set []string) bool { return minLen(set) >= shortLiteral })
 }
 

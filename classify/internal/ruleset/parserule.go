@@ -7,7 +7,9 @@ import (
 )
 
 // classes are the classes that a rule may name, in the order of their meaning.
-var classes = [...]string{"transient", "permanent", "config", "correctable", "ambiguous", "unexpected"}
+func classes() []string {
+	return []string{"transient", "permanent", "config", "correctable", "ambiguous", "unexpected"}
+}
 
 func (p *parser) rules(f *File, n *yaml.Node) {
 	seen := map[string]bool{}
@@ -40,7 +42,7 @@ func (p *parser) oneRule(f *File, n *yaml.Node) Rule {
 func (p *parser) ruleKey(r *Rule, key string, v *yaml.Node) bool {
 	switch key {
 	case "class":
-		r.Class = p.choice(v, classes[:]...)
+		r.Class = p.choice(v, classes()...)
 	case "maybe_applied":
 		r.MaybeApplied = p.flag(v)
 	case "wait":
@@ -117,7 +119,7 @@ func (p *parser) example(n *yaml.Node) Example {
 		case "stdout":
 			ex.Stdout = p.text(v)
 		case "class":
-			ex.Class = p.choice(v, append(classes[:], "unknown")...)
+			ex.Class = p.choice(v, append(classes(), "unknown")...)
 		case "retry_after":
 			ex.RetryAfter = p.duration(v)
 		default:

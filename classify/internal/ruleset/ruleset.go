@@ -99,8 +99,8 @@ type Rule struct {
 	Wait         time.Duration
 	Why, Source  string
 
-	Examples []Example // for the tests; not part of the generated tables
-	Line     int       // in the file
+	Examples []Example
+	Line     int // in the file
 }
 
 // Example is a failure that its rule must recognise.
