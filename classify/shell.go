@@ -1,92 +1,192 @@
 package classify
 
-import (
-	"strings"
+import "strings"
 
-	"mvdan.cc/sh/v3/syntax"
-)
+// What of a shell line is looked into: one simple command. Its words may be
+// quoted and may hold parameters, whose values are not known but hide neither
+// tool nor flags; assignments before it and redirections are left out. A line
+// with a pipe, a second command, a substitution or a keyword is a program of
+// its own, and its tool is the shell. A parser of the whole language would cost
+// every run more than it could tell here.
 
-// simpleCommand returns the words of a shell line that is one simple command
-// of literal words, else nil: a line with a pipe, a second command or an
-// expansion is a program of its own, and its tool is the shell.
+// simpleCommand returns the words of a shell line that is one simple command,
+// else nil.
 func simpleCommand(line string) []string {
-	if plain(line) {
-		return strings.Fields(line)
+	s := shellLine{rest: strings.TrimSpace(line)}
+	for s.next() {
 	}
-	file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
-	if err != nil || len(file.Stmts) != 1 {
+	if s.odd || len(s.words) > 0 && keyword(s.words[0]) {
 		return nil
 	}
-	stmt := file.Stmts[0]
-	call, ok := stmt.Cmd.(*syntax.CallExpr)
-	if !ok || stmt.Background || stmt.Coprocess || stmt.Negated || len(call.Args) == 0 {
-		return nil
-	}
-	var argv []string
-	for _, word := range call.Args {
-		s, ok := literal(word)
-		if !ok {
-			return nil
-		}
-		argv = append(argv, s)
-	}
-	return argv
+	return s.words
 }
 
-// plain reports whether a line has nothing in it that a shell would treat
-// specially; most lines are like this and need no parser.
-func plain(line string) bool {
-	return line != "" && !strings.ContainsAny(line, "\\\"'`$&|;<>(){}[]*?~#!=\n\r") && !keyword(line)
-}
-
-func keyword(line string) bool {
-	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	switch first {
-	case "if", "for", "while", "until", "case", "function", "select", "time", "coproc":
+// keyword reports whether a command word begins a compound command.
+func keyword(word string) bool {
+	switch word {
+	case "if", "for", "while", "until", "case", "function", "select", "time", "coproc", "{", "}", "!", "[[",
+		"then", "do", "done", "fi", "elif", "else", "esac", "in":
 		return true
 	}
 	return false
 }
 
-func literal(word *syntax.Word) (string, bool) {
-	var b strings.Builder
-	return literalParts(&b, word.Parts)
+// shellLine is a line that is being taken apart.
+type shellLine struct {
+	rest  string
+	words []string
+	odd   bool // it is more than one simple command
+	skip  bool // the next word is where a redirection goes
 }
 
-func literalParts(b *strings.Builder, parts []syntax.WordPart) (string, bool) {
-	for _, part := range parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			b.WriteString(unescape(p.Value))
-		case *syntax.SglQuoted:
-			if p.Dollar {
-				return "", false
-			}
-			b.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			if _, ok := literalParts(b, p.Parts); !ok {
-				return "", false
-			}
-		case *syntax.ParamExp:
-			// The value is not known, but that hides neither tool nor flags.
-			b.WriteByte('$')
-		default:
+// next takes one word or redirection and reports whether there may be more.
+func (s *shellLine) next() bool {
+	s.rest = strings.TrimLeft(s.rest, " \t")
+	if s.rest == "" || s.rest[0] == '#' || s.rest == ";" || s.odd {
+		s.odd = s.odd || s.skip
+		return false
+	}
+	if n := redirection(s.rest); n > 0 {
+		s.odd = s.skip
+		s.rest, s.skip = s.rest[n:], true
+		return true
+	}
+	before := s.rest
+	word, ok := s.word()
+	switch {
+	case !ok:
+		s.odd = true
+	case s.skip:
+		s.skip = false
+	case len(s.words) == 0 && assignment(before):
+	default:
+		s.words = append(s.words, word)
+	}
+	return !s.odd
+}
+
+// redirection returns the length of the operator at the start of s, with the
+// descriptor before it; 0 when there is none. Here documents are none.
+func redirection(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	for _, op := range [...]string{"&>>", "&>", ">>", ">&", ">|", "<>", "<&", ">", "<"} {
+		after, found := strings.CutPrefix(s[n:], op)
+		if found && !strings.HasPrefix(after, "(") && !strings.HasPrefix(after, "<") {
+			return n + len(op)
+		}
+	}
+	return 0
+}
+
+// assignment reports whether a word starts with NAME=.
+func assignment(word string) bool {
+	name, _, found := strings.Cut(word, "=")
+	name = strings.TrimSuffix(name, "+")
+	return found && name != "" && strings.IndexByte("0123456789", name[0]) < 0 && strings.IndexFunc(name, notInName) < 0
+}
+
+func notInName(r rune) bool {
+	return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// word takes a word off the line, without its quotes; false when there is
+// something in or behind it that is more than a word.
+func (s *shellLine) word() (string, bool) {
+	var b strings.Builder
+	for s.rest != "" {
+		c := s.rest[0]
+		switch c {
+		case ' ', '\t':
+			return b.String(), true
+		case ';', '<', '>':
+			// The end, or a redirection that needs no blank before it.
+			return b.String(), s.rest == ";" || redirection(s.rest) > 0
+		case '\n', '\r', '&', '|', '(', ')', '`':
 			return "", false
 		}
+		part, n := s.part(c)
+		if n == 0 {
+			return "", false
+		}
+		b.WriteString(part)
+		s.rest = s.rest[n:]
 	}
 	return b.String(), true
 }
 
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
+// part reads a quoted string, an escape, a parameter or one plain character,
+// which begins with c, and returns its length; 0 when it is more than that.
+func (s *shellLine) part(c byte) (string, int) {
+	switch c {
+	case '\'':
+		if end := strings.IndexByte(s.rest[1:], '\''); end >= 0 {
+			return s.rest[1 : 1+end], end + 2
+		}
+		return "", 0
+	case '"':
+		return doubleQuoted(s.rest)
+	case '\\':
+		if len(s.rest) > 1 && s.rest[1] != '\n' {
+			return s.rest[1:2], 2
+		}
+		return "", 0
+	case '$':
+		return parameter(s.rest, false)
 	}
+	return s.rest[:1], 1
+}
+
+func doubleQuoted(s string) (string, int) {
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
+	for i := 1; i < len(s); {
+		switch c := s[i]; c {
+		case '"':
+			return b.String(), i + 1
+		case '`':
+			return "", 0
+		case '\\':
+			if i+1 < len(s) && strings.IndexByte("\\\"$`", s[i+1]) >= 0 {
+				i++
+			}
+			if i < len(s) {
+				b.WriteByte(s[i])
+				i++
+			}
+		case '$':
+			part, n := parameter(s[i:], true)
+			if n == 0 {
+				return "", 0
+			}
+			b.WriteString(part)
+			i += n
+		default:
+			b.WriteByte(c)
 			i++
 		}
-		b.WriteByte(s[i])
 	}
-	return b.String()
+	return "", 0 // never closed
+}
+
+// parameter reads $NAME, ${...} or a lone $, and stands for it with a "$".
+func parameter(s string, quoted bool) (string, int) {
+	if len(s) == 1 {
+		return "$", 1
+	}
+	switch c := s[1]; {
+	case c == '(' || !quoted && (c == '\'' || c == '"'):
+		return "", 0
+	case c == '{':
+		end := strings.IndexByte(s, '}')
+		if end < 0 || strings.ContainsAny(s[:end], "`'\"\\") || strings.Contains(s[2:end], "$") {
+			return "", 0 // may nest; no matter what it means
+		}
+		return "$", end + 1
+	case strings.IndexByte("@*#?-$!0123456789", c) >= 0:
+		return "$", 2
+	}
+	n := 1
+	for n < len(s) && !notInName(rune(s[n])) {
+		n++
+	}
+	return "$", n
 }
