@@ -1,0 +1,20 @@
+package redisstore
+
+import "strings"
+
+// ClockKey is the hash whose fields s and us are the time for a store under
+// UseClock.
+const ClockKey = "test:clock"
+
+// UseClock makes the store's script take the time from ClockKey.
+func (s *Store) UseClock() {
+	s.connection.script = strings.Replace(decide, "redis.call('TIME')", "redis.call('HMGET', '"+ClockKey+"', 's', 'us')", 1)
+}
+
+// RunKept, KeyOf and HasConnection show what tests must know.
+const RunKept = runKept
+
+var KeyOf = keyOf
+
+// HasConnection reports whether anything was dialled, or was about to be.
+func (s *Store) HasConnection() bool { return s.connection.client != nil }
