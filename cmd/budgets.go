@@ -11,6 +11,7 @@ import (
 
 	"github.com/retryx/retryx/budget"
 	"github.com/retryx/retryx/budget/filestore"
+	"github.com/retryx/retryx/budget/redisstore"
 	"github.com/retryx/retryx/statefile"
 )
 
@@ -24,6 +25,7 @@ type places struct {
 	err         error         // why there is no place for budgets
 	personal    statefile.Dir // journal, hints, cancel news: never in a directory shared with others
 	personalErr error         // why there is no place for those
+	login       redisstore.Credentials
 }
 
 func findPlaces(environ map[string]string, s *settings) places {
@@ -33,6 +35,7 @@ func findPlaces(environ map[string]string, s *settings) places {
 		UID:    os.Geteuid(),
 	}
 	var at places
+	at.login = credentials(environ)
 	at.shared.AllowRemote, at.personal.AllowRemote = s.remoteState, s.remoteState
 	if at.shared.Path, at.err = look.Path(); at.err != nil {
 		at.personalErr = at.err
@@ -118,8 +121,30 @@ func fileStore(at places) budget.Store {
 	return &filestore.Store{Dir: at.shared}
 }
 
+// openStore returns where budgets live. It dials nothing.
 func openStore(s *settings, at places) budget.Store {
-	return fileStore(at)
+	if s.store == "" {
+		return fileStore(at)
+	}
+	store, err := redisstore.Open(s.store, at.login)
+	if err != nil {
+		return budget.Unusable(budget.KindRedis, err)
+	}
+	return store
+}
+
+// credentials are never flags: every user of the machine could read them.
+func credentials(environ map[string]string) redisstore.Credentials {
+	verify := environ["RETRYX_REDIS_TLS_SKIP_VERIFY"]
+	return redisstore.Credentials{
+		Username:     environ["RETRYX_REDIS_USERNAME"],
+		Password:     environ["RETRYX_REDIS_PASSWORD"],
+		PasswordFile: environ["RETRYX_REDIS_PASSWORD_FILE"],
+		CAFile:       environ["RETRYX_REDIS_CA_FILE"],
+		CertFile:     environ["RETRYX_REDIS_CERT_FILE"],
+		KeyFile:      environ["RETRYX_REDIS_KEY_FILE"],
+		SkipVerify:   verify == "1" || verify == "true",
+	}
 }
 
 // checkStore refuses an address that cannot be one, and a password where every
@@ -147,5 +172,6 @@ func checkStore(address string, from origin) error {
 	if _, secret := u.User.Password(); secret && from.kind == fromFlag {
 		return errors.New("a password on the command line can be read by every user of the machine; put the address into RETRYX_BUDGET_STORE, or the password into RETRYX_REDIS_PASSWORD")
 	}
-	return nil
+	_, err = redisstore.Open(address, redisstore.Credentials{})
+	return err
 }
