@@ -61,9 +61,9 @@ func cause(limit time.Duration, err error) (text string, unusable bool) {
 		return err.Error(), true
 	case errors.Is(err, errRecord):
 		return err.Error(), false
-	case says(err, "WRONGPASS", "NOAUTH", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH"):
+	case says(err, "WRONGPASS", "NOAUTH", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH", "ERR Protocol error: unauthenticated"):
 		return "the login was refused; check RETRYX_REDIS_USERNAME and RETRYX_REDIS_PASSWORD", true
-	case says(err, "NOPERM") || says(err, "ERR") && strings.Contains(err.Error(), "ACL failure"):
+	case says(err, "NOPERM") || says(err, "ERR") && forbidden(err.Error()):
 		return "the user may not do this: " + short(err), true
 	case says(err, "MOVED", "ASK", "CROSSSLOT"):
 		return "the budget lives on another node of a cluster; give the address of that node or of a proxy: " + short(err), true
@@ -82,10 +82,18 @@ func cause(limit time.Duration, err error) (text string, unusable bool) {
 	return trouble(limit, err), false
 }
 
+// forbidden knows what servers say of a script that its user may not run.
+func forbidden(text string) bool {
+	return strings.Contains(text, "ACL failure") || strings.Contains(text, "The user executing the script can't")
+}
+
 // trouble is about the way to the server.
 func trouble(limit time.Duration, err error) string {
 	var timeout net.Error
+	op, _ := errors.AsType[*net.OpError](err)
 	switch {
+	case op != nil && op.Op == "dial" && op.Timeout():
+		return fmt.Sprintf("it took no connection within %v", dialLimit)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "it refuses connections; is it running?"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, redis.ErrPoolTimeout):

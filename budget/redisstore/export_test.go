@@ -1,6 +1,10 @@
 package redisstore
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/retryx/retryx/budget"
+)
 
 // ClockKey is the hash whose fields s and us are the time for a store under
 // UseClock.
@@ -11,10 +15,11 @@ func (s *Store) UseClock() {
 	s.connection.script = strings.Replace(decide, "redis.call('TIME')", "redis.call('HMGET', '"+ClockKey+"', 's', 'us')", 1)
 }
 
-// RunKept, KeyOf and HasConnection show what tests must know.
+// RunKept is how long a run's record is kept.
 const RunKept = runKept
 
-var KeyOf = keyOf
+// KeyOf is the key of an account.
+func KeyOf(a budget.Account) string { return keyOf(a) }
 
 // HasConnection reports whether anything was dialled, or was about to be.
 func (s *Store) HasConnection() bool { return s.connection.client != nil }

@@ -395,5 +395,6 @@ func TestForeignKey(t *testing.T) {
 }
 
 func fallback(t *testing.T) budget.Store {
+	t.Helper()
 	return &filestore.Store{Dir: statefile.Dir{Path: filepath.Join(t.TempDir(), "state")}}
 }

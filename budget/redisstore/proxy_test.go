@@ -31,7 +31,7 @@ type proxy struct {
 	wg    sync.WaitGroup
 }
 
-func startProxy(t testing.TB, backend string, secured *tls.Config) *proxy {
+func startProxy(t *testing.T, backend string, secured *tls.Config) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *proxy) back(server, client net.Conn, script *atomic.Bool) {
 }
 
 // fake answers every request on a loopback port with the same bytes.
-func fake(t testing.TB, answer string) string {
+func fake(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -29,18 +29,18 @@ type server struct {
 }
 
 // startServer starts a server in a directory of its own; it ends with the test.
-func startServer(t testing.TB, args ...string) *server {
+func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	return startProgram(t, programs()[0], 0, args...)
 }
 
-func startProgram(t testing.TB, program string, port int, args ...string) *server {
+func startProgram(t *testing.T, program string, port int, args ...string) *server {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
 		t.Skipf("%s is not installed", program)
 	}
-	dir, err := os.MkdirTemp("", "h11s") // sockets have short names
+	dir, err := os.MkdirTemp("", "h11s") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +55,13 @@ func startProgram(t testing.TB, program string, port int, args ...string) *serve
 	return s
 }
 
-func (s *server) start(t testing.TB) {
+func (s *server) start(t *testing.T) {
 	t.Helper()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.admin = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, Protocol: 2, DisableIdentity: true, PoolSize: 4})
+	s.admin = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, Protocol: 2, DisableIdentity: true, PoolSize: 4, MaxRetries: -1})
 	s.await(t, func() bool {
 		err := s.admin.Ping(context.Background()).Err()
 		return err == nil || isReply(err)
@@ -74,7 +74,7 @@ func isReply(err error) bool {
 }
 
 // await waits for what must happen.
-func (s *server) await(t testing.TB, happened func() bool) {
+func (s *server) await(t *testing.T, happened func() bool) {
 	t.Helper()
 	const patience = 20 * time.Second
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -92,14 +92,14 @@ func (s *server) stop() {
 	_ = s.cmd.Wait()
 }
 
-func (s *server) restart(t testing.TB) {
+func (s *server) restart(t *testing.T) {
 	t.Helper()
 	s.stop()
 	s.start(t)
 }
 
 // do runs a command as an administrator.
-func (s *server) do(t testing.TB, args ...any) any {
+func (s *server) do(t *testing.T, args ...any) any {
 	t.Helper()
 	got, err := s.admin.Do(context.Background(), args...).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -110,12 +110,12 @@ func (s *server) do(t testing.TB, args ...any) any {
 
 func (s *server) url() string { return "unix://" + s.socket }
 
-func (s *server) open(t testing.TB) *redisstore.Store {
+func (s *server) open(t *testing.T) *redisstore.Store {
 	t.Helper()
 	return open(t, s.url(), redisstore.Credentials{})
 }
 
-func open(t testing.TB, address string, c redisstore.Credentials) *redisstore.Store {
+func open(t *testing.T, address string, c redisstore.Credentials) *redisstore.Store {
 	t.Helper()
 	store, err := redisstore.Open(address, c)
 	if err != nil {
@@ -127,7 +127,7 @@ func open(t testing.TB, address string, c redisstore.Credentials) *redisstore.St
 
 // freePort returns a port that was free a moment ago, low enough for the bus
 // of a cluster, which listens 10000 higher.
-func freePort(t testing.TB) int {
+func freePort(t *testing.T) int {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

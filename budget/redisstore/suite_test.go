@@ -19,6 +19,7 @@ func TestSuite(t *testing.T) {
 			}
 			s := startProgram(t, program, 0)
 			storetest.Run(t, func(t *testing.T) storetest.Bench {
+				t.Helper()
 				s.do(t, "FLUSHALL")
 				store := s.open(t)
 				store.UseClock()

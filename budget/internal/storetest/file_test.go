@@ -15,6 +15,7 @@ import (
 // nowhere else is wrong elsewhere.
 func TestFileStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Bench {
+		t.Helper()
 		var now statefile.Stamp
 		s := &filestore.Store{
 			Dir: statefile.Dir{Path: filepath.Join(t.TempDir(), "state")},

@@ -1,4 +1,4 @@
-package storetest
+package storetest //nolint:thelper // as in storetest.go
 
 import (
 	"fmt"

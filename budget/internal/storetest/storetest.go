@@ -1,7 +1,7 @@
 // Package storetest holds a store to what budget.Store promises. Every store
 // runs the same tests: decisions one by one, random histories against
 // budget.Record, and many clients at once.
-package storetest
+package storetest //nolint:thelper // what takes a t here is a test, and its own lines are what a failure names
 
 import (
 	"testing"
@@ -85,7 +85,9 @@ func fixed(name string, capacity int) budget.Account {
 }
 
 // trigger is a breaker that opens at once.
-var trigger = budget.BreakerRule{Threshold: 1, Cooldown: time.Minute, Lease: time.Minute}
+func trigger() budget.BreakerRule {
+	return budget.BreakerRule{Threshold: 1, Cooldown: time.Minute, Lease: time.Minute}
+}
 
 // Run runs every test of one client. open returns a store of its own each time.
 func Run(t *testing.T, open func(t *testing.T) Bench) {
@@ -221,7 +223,7 @@ func reset(t *testing.T, b *Bench) {
 		t.Errorf("Reset() of nothing = %v, want nil", err)
 	}
 	b.withdrawn(t, a, 5)
-	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger, Result: budget.Result{Failed: true}})
+	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger(), Result: budget.Result{Failed: true}})
 	if err := b.Store.Reset(t.Context(), fixed("a", 99)); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +253,7 @@ func peekAndList(t *testing.T, b *Bench) {
 	if names, err := b.Store.List(t.Context(), budget.Named); err != nil || !cmp.Equal(names, []string{"a", a.Name}) {
 		t.Errorf("List() = %q, %v, want a and %s", names, err, a.Name)
 	}
-	if answer, err := b.Store.Ask(t.Context(), standard("c"), trigger, 1); err != nil || !answer.Granted {
+	if answer, err := b.Store.Ask(t.Context(), standard("c"), trigger(), 1); err != nil || !answer.Granted {
 		t.Errorf("Ask() of nothing = %+v, %v, want a permit", answer, err)
 	}
 	if _, found, _ := b.Store.Peek(t.Context(), standard("c")); found {
@@ -293,14 +295,14 @@ func fallbacks(t *testing.T, b *Bench) {
 // until then, and before the cooldown is over, nobody else runs.
 func deadProber(t *testing.T, b *Bench) {
 	a := standard("a")
-	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger, Result: budget.Result{Failed: true, Dice: 0.5}})
+	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger(), Result: budget.Result{Failed: true, Dice: 0.5}})
 	var got []bool
 	for _, step := range []struct {
 		pass  time.Duration
 		nonce uint64
 	}{{0, 1}, {time.Minute - time.Microsecond, 1}, {time.Microsecond, 1}, {0, 2}, {time.Minute - time.Microsecond, 2}, {time.Microsecond, 2}, {0, 1}} {
 		b.pass(step.pass)
-		answer, err := b.Store.Ask(t.Context(), a, trigger, step.nonce)
+		answer, err := b.Store.Ask(t.Context(), a, trigger(), step.nonce)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,13 +317,13 @@ func deadProber(t *testing.T, b *Bench) {
 func release(t *testing.T, b *Bench) {
 	const holder = 1<<63 + 5
 	a := standard("a")
-	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger, Result: budget.Result{Failed: true}})
+	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger(), Result: budget.Result{Failed: true}})
 	b.pass(time.Hour)
-	if answer, err := b.Store.Ask(t.Context(), a, trigger, holder); err != nil || !answer.Permit.Leased || answer.Permit.Generation != 2 {
+	if answer, err := b.Store.Ask(t.Context(), a, trigger(), holder); err != nil || !answer.Permit.Leased || answer.Permit.Generation != 2 {
 		t.Fatalf("Ask() = %+v, %v, want the lease of generation 2", answer, err)
 	}
 	give := func(nonce uint64) budget.Breaker {
-		b.settle(t, a, budget.Settling{Breaker: true, Release: true, Rule: trigger, Result: budget.Result{Nonce: nonce}})
+		b.settle(t, a, budget.Settling{Breaker: true, Release: true, Rule: trigger(), Result: budget.Result{Nonce: nonce}})
 		return b.peek(t, a).Breaker
 	}
 	if k := give(holder - 1); k.Holder != holder {
@@ -335,7 +337,7 @@ func release(t *testing.T, b *Bench) {
 // Ten successes stand there, and no more are written for a minute.
 func cleanBreaker(t *testing.T, b *Bench) {
 	a := standard("a")
-	success := budget.Settling{Bonus: true, Breaker: true, Rule: trigger}
+	success := budget.Settling{Bonus: true, Breaker: true, Rule: trigger()}
 	for range 10 {
 		b.pass(time.Second)
 		b.settle(t, a, success)
