@@ -72,7 +72,7 @@ func memberOf(s *settings, in inherited, tool string) membership {
 }
 
 // newLedger puts the budgets together. It touches no store.
-func newLedger(s *settings, conf *configuration, at places, m membership, runID string) *budget.Ledger {
+func newLedger(s *settings, conf *configuration, at places, m membership) *budget.Ledger {
 	l := &budget.Ledger{OnError: s.onError, StoreNamed: s.storeOrigin.given() && s.store != ""}
 	l.Store = openStore(s, at)
 	if s.store != "" && s.onError == "" {
@@ -87,9 +87,6 @@ func newLedger(s *settings, conf *configuration, at places, m membership, runID 
 			Name: name, Named: m.named, Params: budget.Defaults(), Explicit: explicit,
 		})
 	}
-	if s.runBudget != nil {
-		l.Run = &budget.RunBudget{ID: runID, Capacity: *s.runBudget}
-	}
 	if s.breaker {
 		lease := budget.DefaultLease
 		if s.policy.Timeout > 0 {
@@ -98,6 +95,18 @@ func newLedger(s *settings, conf *configuration, at places, m membership, runID 
 		l.Rule = &budget.BreakerRule{Threshold: s.threshold, Cooldown: s.cooldown, Lease: lease}
 	}
 	return l
+}
+
+// runBudget is the budget of the run with this id: one that was asked for here,
+// or, where others may have given it one, whatever they gave it.
+func runBudget(s *settings, runID string, in inherited) *budget.RunBudget {
+	switch {
+	case s.runBudget != nil:
+		return &budget.RunBudget{ID: runID, Capacity: *s.runBudget}
+	case firstOf(s.runID, in.runID) != "":
+		return &budget.RunBudget{ID: runID, Existing: true}
+	}
+	return nil
 }
 
 // merged lays what was given closer to the command over what a file says.

@@ -79,9 +79,11 @@ func (c *caller) readerGone() bool {
 	if c.stdout < 0 {
 		return false
 	}
-	fds := []unix.PollFd{{Fd: int32(c.stdout)}} // errors are reported unasked
+	// Linux reports the error unasked; macOS only to who wants to write, as a
+	// hangup, like FreeBSD.
+	fds := []unix.PollFd{{Fd: int32(c.stdout), Events: unix.POLLOUT}}
 	n, err := unix.Poll(fds, 0)
-	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLNVAL) != 0
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 }
 
 // Watch returns a channel that is closed when the caller is gone.

@@ -34,6 +34,7 @@ type child struct {
 func (c *child) Start(next exec.Next) (exec.Process, error) {
 	now := time.Now()
 	c.release()
+	c.hints.clear()
 	argv := c.command
 	if next.Argv != nil {
 		argv = next.Argv
@@ -114,11 +115,21 @@ func (c *child) judge(r exec.Result, timedOut bool, h hint) exec.Verdict {
 	}
 	if !timedOut && r.Signal == 0 && classify.Contains(c.settings.success, r.Code) {
 		v, failed := c.classifier.SuccessRuleMatch(a)
-		return exec.Verdict{Verdict: v, Succeeded: !failed}
+		if !failed {
+			return exec.Verdict{Verdict: v, Succeeded: true}
+		}
+		return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
 	}
 	v := c.classifier.ClassifyHinted(a, h.statedClass(), h.statedWait())
+	if class := h.takenOver(); class != "" && v.Class != class {
+		v.Class, v.Rule = class, nestedRule
+	}
 	return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
 }
+
+// nestedRule names the judgement of a retryx below, which stands whatever the
+// rules of this one say about its output.
+const nestedRule = "retryx/nested"
 
 // startVerdict judges a command that never ran: what the system was short of
 // may be there a moment later, a command that is not there will not.

@@ -87,7 +87,7 @@ func table() []setting {
 		{name: "success-exit", unit: "LIST", def: "0", group: groupJudge, usage: "exit codes that are a success"},
 		{name: "rules", kind: list, unit: "FILE", group: groupJudge, noConfig: true, usage: "rules of your own, in the form of the built-in ones"},
 		{name: "effect", unit: "KIND", group: groupJudge, usage: "what the command does: read, repeatable or write", choices: []string{"read", "repeatable", "write", "unknown"}},
-		{name: "idempotent", kind: toggle, group: groupJudge, usage: "running it twice does what running it once does"},
+		{name: "idempotent", kind: toggle, group: groupJudge, noEnv: true, usage: "running it twice does what running it once does"},
 
 		{name: "budget", short: "b", kind: list, unit: "NAME", group: groupBudget, noEnv: true, usage: "pay retries from this budget; name the service you depend on"},
 		{name: "no-budget", kind: toggle, group: groupBudget, usage: "pay from no budget of its own (waiting for a service to come up)"},

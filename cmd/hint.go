@@ -9,8 +9,8 @@ package cmd
 //	reason=WORD           why not
 //	nested={...}          the outcome of a retryx below, written by itself
 //
-// The last value of a name wins. At most hintLimit bytes are read, once after
-// each attempt, and the file is removed. The file is the child's to write, so
+// The last value of a name wins, so of a longer file the last hintLimit bytes
+// are read, once after each attempt, and the file is removed. The file is the child's to write, so
 // it is read with care: never through a symlink, never one that somebody else
 // owns.
 
@@ -32,7 +32,10 @@ import (
 	"github.com/retryx/retryx/exec"
 )
 
-const hintLimit = 4096
+const (
+	hintLimit = 4096
+	hintsDir  = "hints" // in the state directory
+)
 
 // hint is what one attempt said.
 type hint struct {
@@ -59,7 +62,7 @@ type hints struct {
 
 // openHints makes the private directory that hint files of this user live in.
 func openHints(stateDir, id string) (hints, error) {
-	dir := filepath.Join(stateDir, "hints")
+	dir := filepath.Join(stateDir, hintsDir)
 	if err := privateDir(dir); err != nil {
 		return hints{}, err
 	}
@@ -100,19 +103,44 @@ func (h hints) take() hint {
 	}
 	defer f.Close()
 	defer func() { _ = syscall.Unlink(h.path) }()
-	if err := ownFile(f); err != nil {
+	if err := ownFile(f, os.Geteuid()); err != nil {
 		return hint{warnings: []string{"hint file ignored: " + err.Error()}}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, hintLimit+1))
+	data, cut, err := readEnd(f, hintLimit)
 	if err != nil {
 		return hint{warnings: []string{"hint file ignored: " + err.Error()}}
 	}
-	return parseHint(data)
+	return parseHint(data, cut)
 }
 
-// ownFile refuses what is not a plain file of ours or of root's: a child under
-// sudo writes as root.
-func ownFile(f *os.File) error {
+// clear removes what hooks and late processes have written since the last
+// attempt was read, so that it never speaks for the next one.
+func (h hints) clear() {
+	if h.path != "" {
+		_ = syscall.Unlink(h.path)
+		_ = syscall.Unlink(h.path + ordinalSuffix)
+	}
+}
+
+// readEnd returns the last lines of f, as many as fit into limit bytes, and
+// whether there were more.
+func readEnd(f *os.File, limit int64) (data []byte, cut bool, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	from := max(0, info.Size()-limit)
+	data, err = io.ReadAll(io.NewSectionReader(f, max(0, from-1), min(limit+1, info.Size())))
+	if err != nil || from == 0 {
+		return data, false, err
+	}
+	_, data, _ = bytes.Cut(data, []byte("\n")) // never half a line
+	return data, true, nil
+}
+
+// ownFile refuses what is not a plain file of the owner of its directory, of
+// ours or of root's: a child under sudo writes as root.
+func ownFile(f *os.File, owner int) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -121,18 +149,16 @@ func ownFile(f *os.File) error {
 	switch {
 	case !ok || !info.Mode().IsRegular() || st.Nlink != 1:
 		return errors.New("not a plain file")
-	case int(st.Uid) != os.Geteuid() && st.Uid != 0:
+	case int(st.Uid) != owner && int(st.Uid) != os.Geteuid() && st.Uid != 0:
 		return errors.New("owned by somebody else")
 	}
 	return nil
 }
 
-func parseHint(data []byte) hint {
+func parseHint(data []byte, cut bool) hint {
 	var h hint
-	if len(data) > hintLimit {
-		data = data[:hintLimit]
-		data = data[:bytes.LastIndexByte(data, '\n')+1] // never half a line
-		h.warn("hint file is longer than %d bytes; the rest is ignored", hintLimit)
+	if cut {
+		h.warn("hint file is longer than %d bytes; only its end is read", hintLimit)
 	}
 	for line := range strings.SplitSeq(string(data), "\n") {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
@@ -213,7 +239,7 @@ func wellFormedReason(s string) bool {
 // stopOrder is what the hint means for the table: an order to stop, or nil. A
 // nested refusal or hard failure is not retried outside, and outcome and reason
 // are taken over; a nested success cleared any line before it.
-func (h hint) stopOrder() *exec.Stop {
+func (h *hint) stopOrder() *exec.Stop {
 	if h.stop {
 		reason := exec.StoppedByChild
 		if h.reason != "" {
@@ -238,89 +264,29 @@ func (h hint) stopOrder() *exec.Stop {
 	return nil
 }
 
-// statedClass is the class that the hint gives, if any.
-func (h hint) statedClass() classify.Class {
+// takenOver is the class of a retryx below whose outcome stops this one, if it
+// gave one.
+func (h *hint) takenOver() classify.Class {
 	if n := h.nested; n != nil && h.stopOrder() != nil && !h.stop && slices.Contains(classNames(), n.Class) {
 		return classify.Class(n.Class)
+	}
+	return ""
+}
+
+// statedClass is the class that the hint gives, if any.
+func (h *hint) statedClass() classify.Class {
+	if class := h.takenOver(); class != "" {
+		return class
 	}
 	return h.class
 }
 
 // statedWait is the wait that the hint asks for, 0 for none.
-func (h hint) statedWait() time.Duration {
+func (h *hint) statedWait() time.Duration {
 	if n := h.nested; n != nil && exec.Reason(n.Reason) == exec.RetryAfterTooLong && n.RetryAfterMS > 0 {
 		return max(h.retryAfter, min(time.Duration(min(n.RetryAfterMS, longest.Milliseconds()))*time.Millisecond, longest))
 	}
 	return h.retryAfter
-}
-
-// tellParent appends our own outcome to the hint file of the retryx above.
-func tellParent(path string, o *exec.Outcome) error {
-	if path == "" {
-		return nil
-	}
-	n := nestedOutcome{Outcome: string(o.Label), Reason: string(o.Reason)}
-	if last := o.Last(); last != nil {
-		n.Class = string(last.Verdict.Class)
-	}
-	n.RetryAfterMS = o.StatedWait.Milliseconds()
-	text, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	f, err := openHintFile(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.Write(append(append([]byte("nested="), text...), '\n'))
-	return err
-}
-
-// openHintFile opens a file beside or at a parent's hint file for appending. A
-// parent that has left has removed its directory's entry; nothing is made anew
-// outside a private directory.
-func openHintFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := ownFile(f); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-const ordinalSuffix = ".calls"
-
-// ordinal counts the calls with this hash under one attempt of the parent,
-// this one included, from 0. Without a parent's directory it is 0.
-func ordinal(hintPath string, call [32]byte) (int, error) {
-	if hintPath == "" {
-		return 0, nil
-	}
-	f, err := openHintFile(hintPath + ordinalSuffix)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	// Held for one read and one write; nested calls are few.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return 0, err
-	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for rest := data; len(rest) >= len(call); rest = rest[len(call):] {
-		if bytes.Equal(rest[:len(call)], call[:]) {
-			n++
-		}
-	}
-	_, err = f.Write(call[:])
-	return n, err
 }
 
 // sweep removes what processes that outlived their run have written since. A

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/retryx/retryx/exec"
@@ -93,9 +94,16 @@ func (h *hookRunner) input(hook exec.Hook, so *exec.Outcome) ([]byte, error) {
 // Argv reads a corrector's answer: a JSON array of strings, the first not
 // empty.
 func (h *hookRunner) Argv(stdout []byte) ([]string, error) {
-	var argv []string
-	if err := json.Unmarshal(stdout, &argv); err != nil {
+	var words []*string // null is no string, and into a string it would be decoded as ""
+	if err := json.Unmarshal(stdout, &words); err != nil {
 		return nil, errors.New("the corrector's answer is not a JSON array of strings")
+	}
+	argv := make([]string, len(words))
+	for i, w := range words {
+		if w == nil || strings.Contains(*w, "\x00") {
+			return nil, fmt.Errorf("the corrector's answer is not a JSON array of strings that a command can have: entry %d", i)
+		}
+		argv[i] = *w
 	}
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, errors.New("the corrector's answer names no command")

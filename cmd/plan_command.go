@@ -102,7 +102,8 @@ func newPlan(env Env, flags *pflag.FlagSet, command []string, problems []string)
 		p.at.deadline = s.policy.Deadline.Sub(now)
 	}
 	members := memberOf(s, in, p.read.Tool)
-	ledger := newLedger(s, conf, findPlaces(vars, s), members, firstOf(s.runID, in.runID))
+	ledger := newLedger(s, conf, findPlaces(vars, s), members)
+	ledger.Run = runBudget(s, firstOf(s.runID, in.runID), in)
 	p.peek(ledger, members)
 	p.foresee(ledger.Rule, slices.Concat(in.cancelFiles, s.cancelFiles))
 	p.advise()
@@ -132,6 +133,9 @@ func (p *plan) peek(l *budget.Ledger, m membership) {
 		run.name, run.record = "run", budget.NewRecord(key.Params, budget.Stamp{})
 	} else {
 		run.peek(l, key, true)
+	}
+	if l.Run.Existing && (!run.found || run.err != nil) { // nobody gave the run one
+		return
 	}
 	p.budgets = append(p.budgets, run)
 	slices.SortFunc(p.budgets, func(a, b planned) int { return cmp.Compare(a.name, b.name) })

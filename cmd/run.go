@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,7 +103,8 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.identify()
 	inv.places = findPlaces(inv.vars, s)
 	inv.members = memberOf(s, inv.in, inv.read.Tool)
-	inv.ledger = newLedger(s, conf, inv.places, inv.members, inv.handed.runID)
+	inv.ledger = newLedger(s, conf, inv.places, inv.members)
+	inv.ledger.Run = runBudget(s, inv.handed.runID, inv.in)
 	for _, m := range inv.ledger.Members {
 		if b := m.Explicit.Bonus; b != nil && *b > bonusWarned {
 			inv.warn("budget %s: a bonus of %s allows that much extra load for good; 0.25 is plenty", m.Name, b)
@@ -147,11 +149,25 @@ func (inv *invocation) identify() {
 		return
 	}
 	call := callHash(s.step, inv.command)
-	n, err := ordinal(in.hint, call)
-	if err != nil {
-		inv.warn("idempotency key: count equal calls: %s; parallel identical calls need --step", err)
+	n, err := inv.countCalls(call)
+	if err != nil && s.step == "" {
+		inv.warn("idempotency key: count equal calls: %s; the key is new, and a retry above will not repeat it; to name this call: --step", err)
+		inv.handed.key = newID()
+		return
 	}
 	inv.handed.key = deriveKey(in.key, call, n)
+}
+
+// countCalls is the ordinal of this call. A key from somebody who is no retryx
+// stands for one call.
+func (inv *invocation) countCalls(call [sha256.Size]byte) (int, error) {
+	switch {
+	case inv.in.hint != "":
+		return ordinal(inv.in.hint, call)
+	case inv.in.nested:
+		return 0, errors.New("the retryx above has no place for it")
+	}
+	return 0, nil
 }
 
 func firstOf(values ...string) string {
@@ -183,7 +199,11 @@ func (inv *invocation) openPlaces() {
 		return
 	}
 	inv.hints = h
-	inv.news.own = filepath.Join(dir, "cancel", id)
+	if own := filepath.Join(dir, "cancel", id); checkCancelFile(own) == nil {
+		inv.news.own = own
+	} else {
+		inv.warn("cancel news: the state directory has a colon in its path, so a cancel reaches the layers below by signal only")
+	}
 }
 
 // hand puts together what every attempt is told.
@@ -341,6 +361,9 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 	o.Warnings = slices.Concat(inv.warnings, inv.ledger.Warnings(), o.Warnings)
 	if err := tellParent(inv.in.hint, o); err != nil {
 		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
+	}
+	if len(s.hooks) > 0 {
+		inv.hints.clear()
 	}
 	doc := inv.document(o)
 	if !s.noJournal && inv.places.personalErr == nil {

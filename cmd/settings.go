@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -283,13 +284,17 @@ func tooLong(s string) bool {
 	return err == nil
 }
 
+// lastSecond is the end of the year 9999, the last one that RFC 3339 can write;
+// milliseconds are beyond it.
+const lastSecond = 253402300799
+
 // parseDeadline reads an instant: RFC 3339, a duration from now, or Unix
 // seconds of at least 10^9.
 func parseDeadline(s string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
 	}
-	if sec, err := strconv.ParseFloat(s, 64); err == nil && sec >= 1e9 && sec < 1e12 {
+	if sec, err := strconv.ParseFloat(s, 64); err == nil && sec >= 1e9 && sec <= lastSecond {
 		whole, frac := math.Modf(sec)
 		return time.Unix(int64(whole), int64(frac*1e9)), nil
 	}
@@ -549,11 +554,16 @@ func readOptional[T any](r *resolver, name string, parse func(string) (T, error)
 }
 
 func (r *resolver) readWanted(s *settings) {
-	s.cancelFiles = r.list("cancel-file")
-	for _, f := range s.cancelFiles {
+	for _, f := range r.list("cancel-file") {
 		if err := checkCancelFile(f); err != nil {
 			r.problem("cancel-file", "%s", err)
+			continue
 		}
+		path, err := filepath.Abs(f) // those below may work in another directory
+		if err != nil || checkCancelFile(path) != nil {
+			r.problem("cancel-file", "want an absolute path without a colon, as the working directory gives none to %q", f)
+		}
+		s.cancelFiles = append(s.cancelFiles, path)
 	}
 	s.step = r.text("step")
 	s.expand = r.toggle("expand")
