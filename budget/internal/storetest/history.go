@@ -1,8 +1,7 @@
-package storetest //nolint:thelper // as in storetest.go
+package storetest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,12 +17,12 @@ import (
 // cooldown is rounded up, which nobody can tell who asks at whole microseconds.
 
 // histories checks properties 1, 2, 6, 8, 9, 42 to 44, 59.
-func histories(t *testing.T, b *Bench) {
+func histories(b *Bench, verbs []string) {
 	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(b.t, func(rt *rapid.T) {
 		n++
 		h := &history{
-			t: rt, b: b, rule: rules().Draw(rt, "rule"),
+			t: rt, b: b, verbs: verbs, rule: rules().Draw(rt, "rule"),
 			account: budget.Account{Name: fmt.Sprintf("h%d", n), Params: params().Draw(rt, "params")},
 		}
 		h.most = h.account.Params
@@ -42,6 +41,8 @@ type history struct {
 	rule       budget.BreakerRule
 	record     *budget.Record
 	generation uint64 // of the last permit
+	nonce      uint64 // who got it
+	verbs      []string
 
 	// for the bound
 	most    budget.Params // the largest parameters that were in force
@@ -71,10 +72,51 @@ func (h *history) on(decide func(r *budget.Record, missing bool) (keep bool)) bu
 func (h *history) step() {
 	verbs := map[string]func(){
 		"pass": h.pass, "withdraw": h.withdraw, "refund": h.refund, "configure": h.configure,
-		"ask": h.ask, "settle": h.settle, "reset": h.reset,
+		"ask": h.ask, "settle": h.settle, "reset": h.reset, "aim": h.aim, "fail": h.fail, "succeed": h.succeed,
 	}
-	weights := []string{"pass", "pass", "pass", "withdraw", "withdraw", "withdraw", "refund", "configure", "ask", "ask", "settle", "settle", "settle", "reset"}
-	verbs[rapid.SampledFrom(weights).Draw(h.t, "verb")]()
+	verbs[rapid.SampledFrom(h.verbs).Draw(h.t, "verb")]()
+}
+
+// lives are the verbs of a history, as often as they should come.
+func lives() []string {
+	return []string{"pass", "pass", "pass", "aim", "withdraw", "withdraw", "withdraw", "refund", "configure", "ask", "ask", "settle", "settle", "reset"}
+}
+
+// breakerLives are those of one that is about the breaker.
+func breakerLives() []string {
+	return []string{"pass", "aim", "aim", "aim", "ask", "ask", "fail", "fail", "fail", "succeed", "settle", "withdraw"}
+}
+
+// aim sets the clock to where something ends, or a microsecond beside it.
+func (h *history) aim() {
+	if h.record == nil {
+		return
+	}
+	k := &h.record.Breaker
+	ends := []int64{k.Until, k.LeaseEnd}
+	for _, past := range k.Recent {
+		ends = append(ends, past.At+int64(10*time.Minute), past.At+int64(time.Minute))
+	}
+	// Where a stored time is just not, or just, absurdly far ahead.
+	ends = append(ends, h.record.Clock.Boot-int64(max(min(h.record.Bucket.UntilFull(), 5000*time.Hour), time.Hour)))
+	end := rapid.SampledFrom(ends).Draw(h.t, "end")
+	if end == 0 {
+		return
+	}
+	d := time.Duration(end) - time.Duration(h.b.at)*time.Microsecond
+	h.travel(whole(d) + time.Duration(rapid.IntRange(-1, 1).Draw(h.t, "beside"))*time.Microsecond)
+}
+
+func (h *history) fail()    { h.tell(true) }
+func (h *history) succeed() { h.tell(false) }
+
+// tell settles as one who asked before mostly does.
+func (h *history) tell(failed bool) {
+	r := budget.Result{Failed: failed, Generation: h.generation, Nonce: h.nonce, Dice: rapid.Float64Range(0, 1).Draw(h.t, "dice")}
+	if h.record != nil && rapid.Bool().Draw(h.t, "current") {
+		r.Generation, r.Nonce = h.record.Breaker.Generation, rapid.Uint64Range(1, 3).Draw(h.t, "nonce")
+	}
+	h.conclude(budget.Settling{Breaker: true, Rule: h.rule, Result: r})
 }
 
 func (h *history) pass() {
@@ -86,6 +128,13 @@ func (h *history) pass() {
 		rapid.Map(rapid.Int64Range(0, int64(2*time.Hour)), func(n int64) time.Duration { return -time.Duration(n) }),
 		rapid.Map(rapid.Int64Range(0, int64(500*time.Hour)), func(n int64) time.Duration { return -time.Duration(n) }),
 	).Draw(h.t, "pass").Truncate(time.Microsecond)
+	h.travel(d)
+}
+
+func (h *history) travel(d time.Duration) {
+	if h.b.at+d.Microseconds() <= epoch/2 {
+		return
+	}
 	h.b.pass(d)
 	h.elapsed += max(d, 0)
 }
@@ -137,7 +186,7 @@ func (h *history) ask() {
 		return !missing && r.Breaker.State != budget.BreakerClosed
 	})
 	if permit.Granted {
-		h.generation = permit.Generation
+		h.generation, h.nonce = permit.Generation, nonce
 	}
 	got, err := h.b.Store.Ask(h.t.Context(), h.account, h.rule, nonce)
 	h.answer("Ask", got, err, r, permit.Granted, permit)
@@ -155,6 +204,10 @@ func (h *history) settle() {
 	if rapid.IntRange(0, 9).Draw(h.t, "stale") == 0 {
 		how.Result.Generation++
 	}
+	h.conclude(how)
+}
+
+func (h *history) conclude(how budget.Settling) {
 	r := h.on(func(r *budget.Record, missing bool) bool {
 		if !worthWriting(r, !missing, how) {
 			return false

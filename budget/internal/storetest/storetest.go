@@ -1,7 +1,7 @@
 // Package storetest holds a store to what budget.Store promises. Every store
 // runs the same tests: decisions one by one, random histories against
 // budget.Record, and many clients at once.
-package storetest //nolint:thelper // what takes a t here is a test, and its own lines are what a failure names
+package storetest
 
 import (
 	"testing"
@@ -18,6 +18,7 @@ type Bench struct {
 	// Set sets the store's clock, in microseconds since 1970.
 	Set func(us int64)
 
+	t  *testing.T
 	at int64
 	op uint64
 }
@@ -26,7 +27,9 @@ type Bench struct {
 const epoch = int64(1_700_000_000_000_000)
 
 // begin sets the clock for the first time.
-func begin(b Bench) *Bench {
+func begin(t *testing.T, b Bench) *Bench {
+	t.Helper()
+	b.t = t
 	b.pass(time.Duration(epoch) * time.Microsecond)
 	return &b
 }
@@ -91,9 +94,10 @@ func trigger() budget.BreakerRule {
 
 // Run runs every test of one client. open returns a store of its own each time.
 func Run(t *testing.T, open func(t *testing.T) Bench) {
+	t.Helper()
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, *Bench)
+		test func(*Bench)
 	}{
 		{"withdraw refund refill", withdrawRefundRefill},
 		{"refund without a record", refundWithoutARecord},
@@ -110,12 +114,14 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"clean breaker", cleanBreaker},
 		{"clock back and forth", clockBackAndForth},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, begin(open(t))) })
+		t.Run(c.name, func(t *testing.T) { c.test(begin(t, open(t))) })
 	}
-	t.Run("histories", func(t *testing.T) { histories(t, begin(open(t))) })
+	t.Run("histories", func(t *testing.T) { histories(begin(t, open(t)), lives()) })
+	t.Run("breaker histories", func(t *testing.T) { histories(begin(t, open(t)), breakerLives()) })
 }
 
-func withdrawRefundRefill(t *testing.T, b *Bench) {
+func withdrawRefundRefill(b *Bench) {
+	t := b.t
 	a := standard("a")
 	if got := b.withdrawn(t, a, 25); got != 20 {
 		t.Errorf("a new budget paid %d of 25, want 20", got)
@@ -134,7 +140,8 @@ func withdrawRefundRefill(t *testing.T, b *Bench) {
 }
 
 // A record that is gone is full: a refund has nothing to write.
-func refundWithoutARecord(t *testing.T, b *Bench) {
+func refundWithoutARecord(b *Bench) {
+	t := b.t
 	a := standard("a")
 	if answer, err := b.Store.Refund(t.Context(), a, b.next()); err != nil || answer.Balance.Tokens != 20*budget.Token {
 		t.Errorf("Refund() = %+v, %v, want a full bucket", answer, err)
@@ -145,7 +152,8 @@ func refundWithoutARecord(t *testing.T, b *Bench) {
 }
 
 // Property 5.
-func tenBonusesMakeAToken(t *testing.T, b *Bench) {
+func tenBonusesMakeAToken(b *Bench) {
+	t := b.t
 	a := budget.Account{Name: "a", Params: budget.Params{Capacity: 1, Bonus: budget.Token / 10}}
 	b.withdrawn(t, a, 1)
 	for i := range 10 {
@@ -160,7 +168,8 @@ func tenBonusesMakeAToken(t *testing.T, b *Bench) {
 }
 
 // Property 6: refusals take nothing, however many.
-func denialTakesNothing(t *testing.T, b *Bench) {
+func denialTakesNothing(b *Bench) {
+	t := b.t
 	a := standard("a")
 	b.withdrawn(t, a, 20)
 	for range 9 {
@@ -176,7 +185,8 @@ func denialTakesNothing(t *testing.T, b *Bench) {
 }
 
 // Property 7: a bonus does nothing to a full bucket, and makes no record.
-func fullStaysFull(t *testing.T, b *Bench) {
+func fullStaysFull(b *Bench) {
+	t := b.t
 	a := standard("a")
 	if answer := b.settle(t, a, budget.Settling{Bonus: true}); answer.Balance.Tokens != 20*budget.Token {
 		t.Errorf("Settle() = %+v, want 20 tokens", answer)
@@ -193,7 +203,8 @@ func fullStaysFull(t *testing.T, b *Bench) {
 }
 
 // Property 9.
-func configure(t *testing.T, b *Bench) {
+func configure(b *Bench) {
+	t := b.t
 	a := standard("a")
 	capacity, refill := 50, budget.Rate(0)
 	answer, err := b.Store.Configure(t.Context(), a, budget.Change{Capacity: &capacity})
@@ -217,7 +228,8 @@ func configure(t *testing.T, b *Bench) {
 	}
 }
 
-func reset(t *testing.T, b *Bench) {
+func reset(b *Bench) {
+	t := b.t
 	a := fixed("a", 7)
 	if err := b.Store.Reset(t.Context(), a); err != nil {
 		t.Errorf("Reset() of nothing = %v, want nil", err)
@@ -234,7 +246,8 @@ func reset(t *testing.T, b *Bench) {
 }
 
 // Property 63: looking sees the time that has passed, and writes nothing.
-func peekAndList(t *testing.T, b *Bench) {
+func peekAndList(b *Bench) {
+	t := b.t
 	a := standard("b-1_x.y")
 	if r, found, err := b.Store.Peek(t.Context(), a); found || err != nil || r.Bucket.Tokens != 20*budget.Token {
 		t.Errorf("Peek() of nothing = %+v, %v, %v, want a full bucket, not found", r, found, err)
@@ -262,7 +275,8 @@ func peekAndList(t *testing.T, b *Bench) {
 }
 
 // Records of runs are apart from those of budgets, whatever the run is called.
-func runs(t *testing.T, b *Bench) {
+func runs(b *Bench) {
+	t := b.t
 	ids := []string{"01J9ZZZZZZZZZZZZZZZZZZZZZZ", "nightly", "../../etc/passwd", "a:b", "Ünïcode", "{x}y", "}", "A", "a"}
 	for i, id := range ids {
 		a := budget.Account{Space: budget.Runs, Name: id, Params: budget.Params{Capacity: i + 1}}
@@ -284,7 +298,8 @@ func runs(t *testing.T, b *Bench) {
 	}
 }
 
-func fallbacks(t *testing.T, b *Bench) {
+func fallbacks(b *Bench) {
+	t := b.t
 	b.withdrawn(t, budget.Account{Space: budget.Fallbacks, Name: "a", Params: budget.Params{Capacity: 3}}, 3)
 	if got := b.withdrawn(t, standard("a"), 25); got != 20 {
 		t.Errorf("the budget of the same name paid %d, want 20", got)
@@ -293,7 +308,8 @@ func fallbacks(t *testing.T, b *Bench) {
 
 // Property 41: a prober that dies is replaced when its lease ends. Property 43:
 // until then, and before the cooldown is over, nobody else runs.
-func deadProber(t *testing.T, b *Bench) {
+func deadProber(b *Bench) {
+	t := b.t
 	a := standard("a")
 	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger(), Result: budget.Result{Failed: true, Dice: 0.5}})
 	var got []bool
@@ -314,7 +330,8 @@ func deadProber(t *testing.T, b *Bench) {
 }
 
 // A lease is given back only by its holder. Holders are 64-bit numbers.
-func release(t *testing.T, b *Bench) {
+func release(b *Bench) {
+	t := b.t
 	const holder = 1<<63 + 5
 	a := standard("a")
 	b.settle(t, a, budget.Settling{Breaker: true, Rule: trigger(), Result: budget.Result{Failed: true}})
@@ -335,7 +352,8 @@ func release(t *testing.T, b *Bench) {
 }
 
 // Ten successes stand there, and no more are written for a minute.
-func cleanBreaker(t *testing.T, b *Bench) {
+func cleanBreaker(b *Bench) {
+	t := b.t
 	a := standard("a")
 	success := budget.Settling{Bonus: true, Breaker: true, Rule: trigger()}
 	for range 10 {
@@ -356,7 +374,8 @@ func cleanBreaker(t *testing.T, b *Bench) {
 
 // Properties 30 to 32, 35, 59: a clock that is set mints at most one bucket,
 // however often, and never stops the refill for longer than an hour.
-func clockBackAndForth(t *testing.T, b *Bench) {
+func clockBackAndForth(b *Bench) {
+	t := b.t
 	a := standard("a")
 	b.withdrawn(t, a, 20)
 	b.pass(-30 * time.Minute)
