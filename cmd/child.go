@@ -93,8 +93,12 @@ func (c *child) release() {
 // Judge tells what kind of failure the attempt was.
 func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 	h := c.hints.take()
+	nested := h.nested != nil
+	if timedOut {
+		h.forgetOurEnd()
+	}
 	v := c.judge(r, timedOut, h)
-	v.Nested = h.nested != nil
+	v.Nested = nested
 	for _, w := range h.warnings {
 		c.streams.warn(w)
 	}
@@ -186,7 +190,7 @@ func (p *process) Result() exec.Result {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("exit status lost: %s", got.WaitErr))
 	}
 	p.child.linger = got.LeftOpen
-	p.child.streams.midLine = got.MidLine
+	p.child.streams.noteEnd(got.MidLine)
 	failed := got.Signal != 0 || !classify.Contains(p.child.settings.success, got.Code)
 	return p.child.streams.after(r, failed)
 }

@@ -236,6 +236,14 @@ func wellFormedReason(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
+// forgetOurEnd drops what a retryx below says about the signal by which we ended
+// an attempt that took too long: nobody cancelled, it was a limit of ours.
+func (h *hint) forgetOurEnd() {
+	if n := h.nested; n != nil && exec.Label(n.Outcome) == exec.Cancelled && exec.Reason(n.Reason) == exec.BySignal {
+		h.nested = nil
+	}
+}
+
 // stopOrder is what the hint means for the table: an order to stop, or nil. A
 // nested refusal or hard failure is not retried outside, and outcome and reason
 // are taken over; a nested success cleared any line before it.

@@ -250,9 +250,11 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	}
 	c.release()
 	o.Warnings = append(o.Warnings, c.streams.warnings...)
-	l.fresh()
 	if err := c.streams.deliver(o); err != nil {
 		lose(o, err)
+	}
+	if inv.speaks(o) { // else stderr is the child's alone, to the last byte
+		l.fresh()
 	}
 	return o, s.success
 }
@@ -384,6 +386,25 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 		say(inv.env.Stderr, "write outcome to %s: %s", s.outcome, err)
 	}
 	return end
+}
+
+// atFirst reports whether the first attempt succeeded: then no line of ours is
+// due.
+func atFirst(o *exec.Outcome) bool { return o.Label == exec.Success && o.AttemptCount == 1 }
+
+// writesOutcome reports whether the outcome is asked for.
+func (inv *invocation) writesOutcome(o *exec.Outcome) bool {
+	s := inv.settings
+	if s.outcomeOn == "failure" && o.Label == exec.Success {
+		return false
+	}
+	return !s.quiet || s.outcome != "stderr" || !atFirst(o)
+}
+
+// speaks reports whether something of ours follows on stderr at the end.
+func (inv *invocation) speaks(o *exec.Outcome) bool {
+	s := inv.settings
+	return (!s.quiet && !atFirst(o)) || (s.outcome == "stderr" && inv.writesOutcome(o))
 }
 
 // sayHow writes the last line of our own: how it ended.

@@ -95,7 +95,7 @@ func TestScripts(t *testing.T) {
 // flaky is a command that tests control: flaky [FLAG...]
 //
 //	count=FILE   add a line to FILE for every run
-//	fail=N       fail as long as FILE has at most N lines
+//	fail=N       fail as long as FILE has at most N lines; fail=0 never fails
 //	exit=N       the status of a failure (1)
 //	err=TEXT     written to stderr on a failure; out=TEXT on every run to stdout
 //	ready=FILE   create FILE when signals are caught
@@ -117,7 +117,7 @@ func flaky(args []string) int {
 			signal.Notify(got, sig)
 		}
 	}
-	runs := 0
+	runs := 1
 	if file := opt["count"]; file != "" {
 		appendLine(file, "run")
 		data, _ := os.ReadFile(file)
@@ -180,7 +180,7 @@ var outcomeSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 
 // checkOutcome is: outcome FILE [name=value ...]. FILE may be stderr. The last
 // line of it must be an outcome that obeys the schema and has the given values;
-// a name may be dotted: attempts.0.class.
+// a name may be dotted: attempts.0.class; name>=N compares numbers.
 func checkOutcome(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		ts.Fatalf("usage: outcome FILE [name=value ...]")
@@ -201,10 +201,23 @@ func checkOutcome(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(schema.Validate(any(doc)))
 	for _, want := range args[1:] {
 		name, value, _ := strings.Cut(want, "=")
-		if got := field(doc, name); got != value {
+		if got := field(doc, strings.TrimSuffix(name, ">")); !holds(doc, want) {
 			ts.Fatalf("outcome %s = %q, want %q\n%s", name, got, value, line)
 		}
 	}
+}
+
+// holds reports whether doc has what is wanted: name=value, or name>=number.
+func holds(doc any, want string) bool {
+	name, value, _ := strings.Cut(want, "=")
+	name, least := strings.CutSuffix(name, ">")
+	got := field(doc, name)
+	if !least {
+		return got == value
+	}
+	g, gerr := strconv.ParseFloat(got, 64)
+	w, werr := strconv.ParseFloat(value, 64)
+	return gerr == nil && werr == nil && g >= w
 }
 
 func field(doc any, name string) string {

@@ -32,6 +32,7 @@ type streams struct {
 	outSpool, errSpool     *proc.Spool
 
 	midLine  bool     // the last thing on stderr was not a whole line
+	heldMid  bool     // the same of the stderr that is held back
 	partial  bool     // the last attempt's output stands where the next one's will follow
 	warnings []string // for the outcome
 }
@@ -161,6 +162,15 @@ func (s *streams) spoolErr() error {
 	return nil
 }
 
+// noteEnd notes whether an attempt left its stderr in the middle of a line.
+func (s *streams) noteEnd(midLine bool) {
+	if s.errSpool != nil {
+		s.heldMid = midLine
+		return
+	}
+	s.midLine = midLine
+}
+
 // deliver passes on what was kept back, now that it is known how the run ended.
 func (s *streams) deliver(o *exec.Outcome) error {
 	succeeded := o.Label == exec.Success || o.Reason == exec.OrphanedSuccess
@@ -171,6 +181,7 @@ func (s *streams) deliver(o *exec.Outcome) error {
 		// What could not be kept is lost already, and the run says so; what was
 		// kept is still worth reading.
 		_ = s.errSpool.CopyTo(s.stderr)
+		s.midLine = s.heldMid
 		return s.outSpool.CopyTo(s.stdout)
 	}
 	last := o.Last()
