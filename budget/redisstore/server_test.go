@@ -29,40 +29,40 @@ type server struct {
 }
 
 // startServer starts a server in a directory of its own; it ends with the test.
-func startServer(t *testing.T, args ...string) *server {
-	t.Helper()
-	return startProgram(t, programs()[0], 0, args...)
+func startServer(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	return startProgram(tb, programs()[0], 0, args...)
 }
 
-func startProgram(t *testing.T, program string, port int, args ...string) *server {
-	t.Helper()
+func startProgram(tb testing.TB, program string, port int, args ...string) *server {
+	tb.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("%s is not installed", program)
+		tb.Skipf("%s is not installed", program)
 	}
-	dir, err := os.MkdirTemp("", "h11s") //nolint:usetesting // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "rdb") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &server{socket: filepath.Join(dir, "s"), port: port}
 	s.args = append([]string{
 		path, "--unixsocket", s.socket, "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 		"--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
 	}, args...)
-	s.start(t)
-	t.Cleanup(func() { s.stop() })
+	s.start(tb)
+	tb.Cleanup(func() { s.stop() })
 	return s
 }
 
-func (s *server) start(t *testing.T) {
-	t.Helper()
+func (s *server) start(tb testing.TB) {
+	tb.Helper()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.admin = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, Protocol: 2, DisableIdentity: true, PoolSize: 4, MaxRetries: -1})
-	s.await(t, func() bool {
+	s.await(tb, func() bool {
 		err := s.admin.Ping(context.Background()).Err()
 		return err == nil || isReply(err)
 	})
@@ -74,14 +74,14 @@ func isReply(err error) bool {
 }
 
 // await waits for what must happen.
-func (s *server) await(t *testing.T, happened func() bool) {
-	t.Helper()
+func (s *server) await(tb testing.TB, happened func() bool) {
+	tb.Helper()
 	const patience = 20 * time.Second
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !happened(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatal("the server is not what it should be by now")
+			tb.Fatal("the server is not what it should be by now")
 		}
 	}
 }

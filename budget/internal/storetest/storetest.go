@@ -112,6 +112,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"dead prober", deadProber},
 		{"release", release},
 		{"clean breaker", cleanBreaker},
+		{"outcomes age", outcomesAge},
 		{"clock back and forth", clockBackAndForth},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(begin(t, open(t))) })
@@ -369,6 +370,29 @@ func cleanBreaker(b *Bench) {
 	b.settle(t, a, success)
 	if after := b.peek(t, a); after.Counters.Deposits != before.Counters.Deposits+1 {
 		t.Errorf("a success a minute later left %+v, want it counted", after)
+	}
+}
+
+// Property 44: outcomes count for just under ten minutes.
+func outcomesAge(b *Bench) {
+	t := b.t
+	rule := budget.BreakerRule{Threshold: 2, Cooldown: time.Minute, Lease: time.Minute}
+	for name, c := range map[string]struct {
+		later time.Duration
+		want  budget.BreakerState
+	}{
+		"young": {10*time.Minute - time.Microsecond, budget.BreakerIsOpen},
+		"old":   {10 * time.Minute, budget.BreakerClosed},
+	} {
+		a := standard(name)
+		for _, failed := range []bool{true, false} {
+			b.settle(t, a, budget.Settling{Breaker: true, Rule: rule, Result: budget.Result{Failed: failed}})
+		}
+		b.pass(c.later)
+		b.settle(t, a, budget.Settling{Breaker: true, Rule: rule, Result: budget.Result{Failed: true}})
+		if k := b.peek(t, a).Breaker; k.State != c.want {
+			t.Errorf("two of three failed, the others %v ago: breaker is %v, want %v", c.later, k.State, c.want)
+		}
 	}
 }
 
