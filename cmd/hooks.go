@@ -73,6 +73,9 @@ func (h *hookRunner) Start(hook exec.Hook, so *exec.Outcome) (exec.Process, erro
 
 func (h *hookRunner) input(hook exec.Hook, so *exec.Outcome) ([]byte, error) {
 	o := *so
+	if o.Ended.IsZero() {
+		o.Elapsed = time.Since(o.Started)
+	}
 	if last := o.Last(); last != nil && hook != exec.HookOnOutcome {
 		// What it will be if nothing else comes of it.
 		o.Label, o.Reason = exec.HardFailure, exec.Reason(last.Verdict.Class)

@@ -424,7 +424,8 @@ func classNames() []string {
 }
 
 func (r *resolver) readJudgement(s *settings) {
-	s.rules = r.flagRules()
+	var short []classify.Rule
+	s.rules, short = r.shortRules()
 	for _, spec := range r.conf.rules {
 		rule, err := classify.ParseRule(spec.text)
 		if err != nil {
@@ -433,6 +434,7 @@ func (r *resolver) readJudgement(s *settings) {
 		}
 		s.configRules = append(s.configRules, rule)
 	}
+	s.configRules = append(s.configRules, short...)
 	success, err := classify.ParseExitList(r.text("success-exit"))
 	if err != nil {
 		r.problem("success-exit", "%s", err)
@@ -456,17 +458,20 @@ func (r *resolver) readJudgement(s *settings) {
 	}
 }
 
-// flagRules turns the rule flags and their shorthands into rules. Within one
-// source stop beats retry, so their order does not matter.
-func (r *resolver) flagRules() []classify.Rule {
-	var out []classify.Rule
+// shortRules turns the rule flags and their shorthands into rules, and keeps
+// those of files apart, as they are of a lower rank. Within one source stop
+// beats retry, so their order does not matter.
+func (r *resolver) shortRules() (flags, files []classify.Rule) {
 	add := func(name, spec string) {
 		rule, err := classify.ParseRule(spec)
-		if err != nil {
+		switch {
+		case err != nil:
 			r.problem(name, "%s", err)
-			return
+		case r.origin(name).kind == fromConfig:
+			files = append(files, rule)
+		default:
+			flags = append(flags, rule)
 		}
-		out = append(out, rule)
 	}
 	for _, spec := range r.list("rule") {
 		add("rule", spec)
@@ -476,7 +481,7 @@ func (r *resolver) flagRules() []classify.Rule {
 			add(short.name, short.rule(v))
 		}
 	}
-	return out
+	return flags, files
 }
 
 // shorthand is a flag that stands for a rule with one condition.
