@@ -38,9 +38,10 @@ var decide string
 // connection is at most one connection to a server, made when it is needed. Its
 // client's own repetitions, handshakes and logs are off.
 type connection struct {
-	script string
-	name   string // the script's, made of it when it is first run
-	client *redis.Client
+	script  string
+	stretch int    // by how much the limits are longer; 1 but in tests that are not about time
+	name    string // the script's, made of it when it is first run
+	client  *redis.Client
 }
 
 // run runs the script. A server that has forgotten it is given it again. When
@@ -107,8 +108,8 @@ func (c *connection) open(a address, with Credentials) error {
 	logging.Disable() // it would write to our stderr
 	c.client = redis.NewClient(&redis.Options{
 		Network: a.network, Addr: a.host, DB: a.db, Username: username, Password: password,
-		Dialer: dialer(trust), DialTimeout: dialLimit + handshakeLimit,
-		ReadTimeout: replyLimit, WriteTimeout: replyLimit, ContextTimeoutEnabled: true,
+		Dialer: c.dialer(trust), DialTimeout: c.stretched(dialLimit + handshakeLimit),
+		ReadTimeout: c.stretched(replyLimit), WriteTimeout: c.stretched(replyLimit), ContextTimeoutEnabled: true,
 		DialerRetries: 1, MaxRetries: -1, PoolSize: 1, PipelinePoolSize: -1, ConnMaxIdleTime: idleLimit,
 		ReadBufferSize: 4096, WriteBufferSize: 4096,
 		Protocol: 2, DisableIdentity: true,
@@ -117,6 +118,8 @@ func (c *connection) open(a address, with Credentials) error {
 	return nil
 }
 
+func (c *connection) stretched(d time.Duration) time.Duration { return d * time.Duration(c.stretch) }
+
 func (c *connection) close() {
 	if c.client != nil {
 		_ = c.client.Close()
@@ -124,14 +127,14 @@ func (c *connection) close() {
 	}
 }
 
-func dialer(trust *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+func (c *connection) dialer(trust *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, host string) (net.Conn, error) {
-		d := net.Dialer{Timeout: dialLimit}
+		d := net.Dialer{Timeout: c.stretched(dialLimit)}
 		raw, err := d.DialContext(ctx, network, host)
 		if err != nil || trust == nil {
 			return raw, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
+		ctx, cancel := context.WithTimeout(ctx, c.stretched(handshakeLimit))
 		defer cancel()
 		secured := tls.Client(raw, trust)
 		if err := secured.HandshakeContext(ctx); err != nil {

@@ -23,3 +23,7 @@ func KeyOf(a budget.Account) string { return keyOf(a) }
 
 // HasConnection reports whether anything was dialled, or was about to be.
 func (s *Store) HasConnection() bool { return s.connection.client != nil }
+
+// Patient makes the limits longer, for tests that are not about time: the
+// machine may be busy.
+func (s *Store) Patient() { s.connection.stretch = 30 }

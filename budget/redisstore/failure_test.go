@@ -133,7 +133,7 @@ func TestProperty57Failures(t *testing.T) {
 			if !strings.Contains(d.Detail, f.says) || strings.Contains(d.Detail, "hunter2") {
 				t.Errorf("Withdraw().Detail = %q, want %q and no secret", d.Detail, f.says)
 			}
-			store := open(t, address, f.login)
+			store := strict(t, address, f.login)
 			if _, err := store.Withdraw(t.Context(), standard("a"), 1); errors.Is(err, budget.ErrUnusable) != f.unusable || err == nil {
 				t.Errorf("Withdraw() = %v, ErrUnusable %v, want %v", err, !f.unusable, f.unusable)
 			}
@@ -204,7 +204,7 @@ func TestDeadServerIsWaitedForOnce(t *testing.T) {
 
 // A bonus alone is given up sooner: it comes when the work is done.
 func TestBonusIsGivenUpSooner(t *testing.T) {
-	store := open(t, fake(t, ""), redisstore.Credentials{})
+	store := strict(t, fake(t, ""), redisstore.Credentials{})
 	begun := time.Now()
 	if _, err := store.Settle(t.Context(), standard("a"), budget.Settling{Bonus: true}, 1); err == nil {
 		t.Error("Settle() of a silent server = nil, want an error")
@@ -236,7 +236,7 @@ func TestOpenTouchesNothing(t *testing.T) {
 func ledger(t *testing.T, address string, c redisstore.Credentials, policy string) *budget.Ledger {
 	t.Helper()
 	l := &budget.Ledger{
-		Store: open(t, address, c), StoreNamed: true, OnError: policy,
+		Store: strict(t, address, c), StoreNamed: true, OnError: policy,
 		Members: []budget.Member{{Name: "a", Named: true, Params: budget.Defaults()}},
 	}
 	if policy == "" {

@@ -66,7 +66,7 @@ func TestProperty55ReplyLost(t *testing.T) {
 	})
 	t.Run("late", func(t *testing.T) {
 		p.hold.Store(true)
-		store := open(t, p.url(), redisstore.Credentials{})
+		store := strict(t, p.url(), redisstore.Credentials{})
 		before := p.asked.Load()
 		if answer, err := store.Withdraw(t.Context(), a, 3); err == nil || answer.Granted {
 			t.Errorf("Withdraw() = %+v, %v, want an error", answer, err)
@@ -361,6 +361,31 @@ func TestDamagedRecord(t *testing.T) {
 				t.Errorf("kept = %q, want the old fields", kept)
 			}
 		})
+	}
+}
+
+// Times that no rule can have produced keep a breaker shut no longer than rules
+// do.
+func TestStuckBreaker(t *testing.T) {
+	s := startServer(t)
+	store, a := s.open(t), standard("a")
+	rule := budget.BreakerRule{Threshold: 1, Cooldown: time.Minute, Lease: time.Minute}
+	failed := budget.Settling{Breaker: true, Rule: rule, Result: budget.Result{Failed: true}}
+	if _, err := store.Settle(t.Context(), a, failed, 1); err != nil {
+		t.Fatal(err)
+	}
+	far := time.Now().Add(1000 * time.Hour).UnixMicro()
+	s.do(t, "HSET", "retryx:v1:{a}", "open_until", far)
+	if answer, err := store.Ask(t.Context(), a, rule, 1); err != nil || answer.Granted || answer.Permit.Retry > 6*time.Minute {
+		t.Errorf("Ask() = %+v, %v, want it shut for 6 minutes at most", answer, err)
+	}
+	s.do(t, "HSET", "retryx:v1:{a}", "open_until", 1)
+	if answer, err := store.Ask(t.Context(), a, rule, 1); err != nil || !answer.Permit.Leased {
+		t.Errorf("Ask() = %+v, %v, want the lease", answer, err)
+	}
+	s.do(t, "HSET", "retryx:v1:{a}", "lease_end", far)
+	if answer, err := store.Ask(t.Context(), a, rule, 2); err != nil || !answer.Permit.Leased {
+		t.Errorf("Ask() of another = %+v, %v, want the lease that no rule can have given", answer, err)
 	}
 }
 

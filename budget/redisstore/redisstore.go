@@ -60,7 +60,7 @@ func Open(where string, c Credentials) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{address: a, credentials: c, connection: connection{script: decide}}, nil
+	return &Store{address: a, credentials: c, connection: connection{script: decide, stretch: 1}}, nil
 }
 
 // Kind returns budget.KindRedis.
@@ -203,7 +203,7 @@ func (s *Store) attempt(ctx context.Context, limit time.Duration, do func(contex
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, s.connection.stretched(limit))
 	defer cancel()
 	err := do(limited)
 	if err == nil {

@@ -115,7 +115,15 @@ func (s *server) open(t *testing.T) *redisstore.Store {
 	return open(t, s.url(), redisstore.Credentials{})
 }
 
+// open opens a store that gives a busy machine time; strict one as it is.
 func open(t *testing.T, address string, c redisstore.Credentials) *redisstore.Store {
+	t.Helper()
+	store := strict(t, address, c)
+	store.Patient()
+	return store
+}
+
+func strict(t *testing.T, address string, c redisstore.Credentials) *redisstore.Store {
 	t.Helper()
 	store, err := redisstore.Open(address, c)
 	if err != nil {

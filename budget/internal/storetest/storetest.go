@@ -366,10 +366,15 @@ func cleanBreaker(b *Bench) {
 	if after := b.peek(t, a); len(after.Breaker.Recent) != 10 || !cmp.Equal(before, after) {
 		t.Errorf("the eleventh success changed the record to %+v", after)
 	}
-	b.pass(time.Minute)
+	b.pass(51 * time.Second)
+	b.settle(t, a, success)
+	if after := b.peek(t, a); after.Counters.Deposits != before.Counters.Deposits {
+		t.Errorf("a success a minute after the first left %+v, want it not counted", after)
+	}
+	b.pass(time.Microsecond)
 	b.settle(t, a, success)
 	if after := b.peek(t, a); after.Counters.Deposits != before.Counters.Deposits+1 {
-		t.Errorf("a success a minute later left %+v, want it counted", after)
+		t.Errorf("a success after more than a minute left %+v, want it counted", after)
 	}
 }
 
