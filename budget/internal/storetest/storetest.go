@@ -113,7 +113,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"release", release},
 		{"clean breaker", cleanBreaker},
 		{"outcomes age", outcomesAge},
-		{"clock back and forth", clockBackAndForth},
+		{"property 59: clock back and forth", clockBackAndForth},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(begin(t, open(t))) })
 	}
