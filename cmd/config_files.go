@@ -91,7 +91,7 @@ func (p configPlace) read(uid int) (content []byte, warning string, err error) {
 	case err != nil:
 		return nil, "", fmt.Errorf("%s: cannot be read: %w%s", p.path, pathCause(err), p.advice(err))
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	doubt, err := p.inspect(f, uid)
 	if err != nil {
 		return nil, "", err

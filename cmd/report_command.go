@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -208,7 +209,7 @@ func (r *report) text(w io.Writer) error {
 	}
 	lines := [][]string{{"STEP", "RESULT", "REASON", "ATTEMPTS"}}
 	for _, s := range r.steps {
-		lines = append(lines, []string{printable(s.name), r.verdict(s), s.reason, fmt.Sprint(s.attempts)})
+		lines = append(lines, []string{printable(s.name), r.verdict(s), s.reason, strconv.Itoa(s.attempts)})
 	}
 	return printTable(w, lines)
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -62,20 +63,22 @@ func run(env Env, flags *pflag.FlagSet, command []string) int {
 		return complain(env, err)
 	}
 	shared := proc.Foreground()
-	signals, stopListening := listen(shared)
+	signals := listen(shared)
+	// Children are tied to the thread that starts them, so it must not go away
+	// before we do. Not locked earlier, as every signal that is asked for would
+	// then cost two switches of threads.
+	runtime.LockOSThread()
 	o, success := inv.execute(signals, shared)
 	end := inv.finish(o, success)
 	if end.die != 0 {
 		die(end.die)
 	}
-	stopListening()
 	return end.status
 }
 
 // complain says why nothing was run.
 func complain(env Env, err error) int {
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*usageError](err); ok {
 		for _, p := range usage.problems {
 			say(env.Stderr, "%s", p)
 		}

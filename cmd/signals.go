@@ -16,7 +16,7 @@ const signalRoom = 64
 // it would turn that off (nohup, background jobs of sh). In the terminal's own
 // group the terminal stops and continues the child itself, and catching its TSTP
 // would break ^Z.
-func listen(shared bool) (<-chan os.Signal, func()) {
+func listen(shared bool) <-chan os.Signal {
 	wanted := []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGWINCH,
@@ -34,7 +34,7 @@ func listen(shared bool) (<-chan os.Signal, func()) {
 	if len(heard) > 0 { // Notify without signals asks for all of them
 		signal.Notify(ch, heard...)
 	}
-	return ch, func() { signal.Stop(ch) }
+	return ch
 }
 
 // suspend stops this process until it is continued.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/mattn/go-isatty"
 
@@ -192,10 +193,7 @@ func (s *streams) deliver(o *exec.Outcome) error {
 }
 
 func (s *streams) warn(text string) {
-	for _, w := range s.warnings {
-		if w == text {
-			return
-		}
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
 	}
-	s.warnings = append(s.warnings, text)
 }

@@ -3,7 +3,6 @@ package cmd
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 )
@@ -35,16 +34,14 @@ func (e Env) variables() map[string]string {
 	return vars
 }
 
-// Main runs retryx and returns its exit status. It must be called on the main
-// goroutine and once: it locks it to its thread, which children are tied to.
-// Where a shell has to see a signal it does not return but dies by it.
-func Main(env Env) int {
-	runtime.LockOSThread()
-	return execute(env)
-}
+// Main runs retryx and returns its exit status. A run of a command locks the
+// calling goroutine to its thread and goes on listening to signals, so the
+// program is to end after it. Where a shell has to see a signal it does not
+// return but dies by it.
+func Main(env Env) int { return execute(env) }
 
 // version is set by release builds; others say what the build information knows.
-var version string //nolint:gochecknoglobals // the linker's -X needs a variable
+var version string
 
 // Version returns the version of this build.
 func Version() string {
