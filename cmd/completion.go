@@ -81,7 +81,9 @@ func completeClasses(_ *cobra.Command, _ []string, typed string) ([]cobra.Comple
 // knownBudgets lists what the state directory holds; a completion that cannot
 // look offers nothing.
 func knownBudgets(env Env) []string {
-	names, err := fileStore(findPlaces(env.variables(), &settings{})).List(context.Background(), budget.Named)
+	vars := env.variables()
+	s := &settings{store: vars[envBudgetStore]}
+	names, err := openStore(s, findPlaces(vars, s)).List(context.Background(), budget.Named)
 	if err != nil {
 		return nil
 	}

@@ -123,9 +123,7 @@ func (o *configOptions) check(out, diag io.Writer) error {
 	if !collect(&problems, err) {
 		return err
 	}
-	if err := warn(diag, r.conf.warnings); err != nil {
-		return err
-	}
+	warn(diag, r.conf.warnings)
 	for _, profile := range r.conf.profiles {
 		var more []string
 		if _, _, err := o.resolve(profile); !collect(&more, err) {
@@ -166,9 +164,7 @@ func checkFiles(out, diag io.Writer, paths []string) error {
 			continue
 		}
 		if warning != "" {
-			if err := warn(diag, []string{warning}); err != nil {
-				return err
-			}
+			warn(diag, []string{warning})
 		}
 		_, bad := parseConfigFile(path, content)
 		problems = append(problems, bad...)
@@ -185,13 +181,10 @@ func checkFiles(out, diag io.Writer, paths []string) error {
 	return nil
 }
 
-func warn(w io.Writer, warnings []string) error {
+func warn(w io.Writer, warnings []string) {
 	for _, text := range warnings {
-		if _, err := fmt.Fprintf(w, "retryx: warning: %s\n", text); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "retryx: warning: %s\n", text)
 	}
-	return nil
 }
 
 func newConfigPath(o *configOptions) *cobra.Command {

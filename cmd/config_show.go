@@ -65,9 +65,7 @@ func newConfigShow(o *configOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := warn(c.ErrOrStderr(), shown.Warnings); err != nil {
-				return err
-			}
+			warn(c.ErrOrStderr(), shown.Warnings)
 			if format == "json" {
 				return shown.json(c.OutOrStdout())
 			}

@@ -126,6 +126,10 @@ func manEnding(p *page) {
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
 	}
+	p.text("A budget store in Redis or Valkey is reached with these, so that no secret stands on a command line:")
+	for _, n := range redisMeanings() {
+		p.item(n[0], n[1])
+	}
 	p.section("FILES")
 	for _, f := range [][2]string{
 		{"/etc/retryx/config.yaml", "configuration of the machine"},
@@ -152,6 +156,18 @@ func manExamples() [][2]string {
 		{"Limit each attempt to ten seconds, all of it to a minute.", "retryx -t 10s --max-elapsed 1m -- ./sync.sh"},
 		{"Treat exit 3 as worth a retry and exit 4 as final.", "retryx --retry-exit 3 --stop-exit 4 -- ./job"},
 		{"One clean result in a pipeline.", "page=$(retryx --stdout commit -- curl -fsS https://example.com/)"},
+	}
+}
+
+// redisMeanings says what the variables of a budget store on the network hold.
+func redisMeanings() [][2]string {
+	return [][2]string{
+		{"RETRYX_REDIS_USERNAME", "the user"},
+		{"RETRYX_REDIS_PASSWORD", "the password"},
+		{"RETRYX_REDIS_PASSWORD_FILE", "a file that holds the password"},
+		{"RETRYX_REDIS_CA_FILE", "certificates to trust, for rediss://"},
+		{"RETRYX_REDIS_CERT_FILE, RETRYX_REDIS_KEY_FILE", "a client certificate and its key"},
+		{"RETRYX_REDIS_TLS_SKIP_VERIFY", "true: do not check the server's certificate"},
 	}
 }
 

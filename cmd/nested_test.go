@@ -91,36 +91,48 @@ func TestOrdinalWaitsBriefly(t *testing.T) {
 
 // The path is the environment's, so only what a retryx can have made is used.
 func TestOpenBesideRefuses(t *testing.T) {
-	private := func(t *testing.T) string { return filepath.Dir(hintsAbove(t).path) }
+	private := func(t *testing.T) string {
+		t.Helper()
+		return filepath.Dir(hintsAbove(t).path)
+	}
 	for name, place := range map[string]func(t *testing.T) string{
 		"a directory of another name": func(t *testing.T) string {
+			t.Helper()
 			dir := filepath.Join(t.TempDir(), "etc")
 			must(t, os.Mkdir(dir, 0o700))
 			return filepath.Join(dir, "f")
 		},
 		"a directory that others may enter": func(t *testing.T) string {
+			t.Helper()
 			dir := private(t)
-			must(t, os.Chmod(dir, 0o755)) //nolint:gosec // what is to be refused
+			must(t, os.Chmod(dir, 0o755))
 			return filepath.Join(dir, "f")
 		},
 		"a symlink to one": func(t *testing.T) string {
+			t.Helper()
 			link := filepath.Join(t.TempDir(), hintsDir)
 			must(t, os.Symlink(private(t), link))
 			return filepath.Join(link, "f")
 		},
-		"a missing directory": func(t *testing.T) string { return filepath.Join(t.TempDir(), hintsDir, "f") },
+		"a missing directory": func(t *testing.T) string {
+			t.Helper()
+			return filepath.Join(t.TempDir(), hintsDir, "f")
+		},
 		"a symlink in it": func(t *testing.T) string {
+			t.Helper()
 			path := filepath.Join(private(t), "f")
 			must(t, os.Symlink(filepath.Join(t.TempDir(), "made"), path))
 			return path
 		},
 		"a hard link": func(t *testing.T) string {
+			t.Helper()
 			dir := private(t)
 			must(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
 			must(t, os.Link(filepath.Join(dir, "other"), filepath.Join(dir, "f")))
 			return filepath.Join(dir, "f")
 		},
 		"a FIFO": func(t *testing.T) string {
+			t.Helper()
 			path := filepath.Join(private(t), "f")
 			must(t, syscall.Mkfifo(path, 0o600))
 			return path

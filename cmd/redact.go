@@ -107,8 +107,10 @@ func isSecretName(name string) bool {
 	return false
 }
 
+// isExcepted names what is no secret for all its name: a socket, and our own
+// variables, but for the one that holds a password.
 func isExcepted(name string) bool {
-	return name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "RETRYX_")
+	return name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "RETRYX_") && name != "RETRYX_REDIS_PASSWORD"
 }
 
 func isPath(value string) bool {
