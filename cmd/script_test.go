@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,12 @@ import (
 //	ends      runs a command and checks how it ended (script_commands_test.go)
 //	outcomes  checks that a file is nothing but outcomes
 //	gone      waits until a process is no more
+//	valid     checks JSON against a schema (script_records_test.go)
+//	exposition  checks what Prometheus is to read
 func TestMain(m *testing.M) {
+	if strings.HasSuffix(os.Args[0], ".test") && (signal.Ignored(syscall.SIGHUP) || signal.Ignored(syscall.SIGINT)) {
+		startWithDefaults()
+	}
 	testscript.Main(m, map[string]func(){
 		"retryx": func() {
 			settleStdin()
@@ -44,6 +50,23 @@ func TestMain(m *testing.M) {
 		},
 		"flaky": func() { os.Exit(flaky(os.Args[1:])) },
 	})
+}
+
+// startWithDefaults starts this test run anew with HUP and INT as a terminal
+// leaves them. Under nohup and in the background of a script they are ignored,
+// which retryx and its children rightly keep to; but what most tests are about
+// is what it does when they are not. Go cannot undo it itself.
+func startWithDefaults() {
+	env, err := exec.LookPath("env")
+	if err != nil {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return
+	}
+	argv := append([]string{"env", "--default-signal=HUP", "--default-signal=INT", self}, os.Args[1:]...)
+	_ = syscall.Exec(env, argv, os.Environ()) // where env cannot do it the tests will tell
 }
 
 // settleStdin waits until the writer of stdin, if that is a pipe, has left.
@@ -84,6 +107,9 @@ func TestScripts(t *testing.T) {
 			"ends":     endsWith,
 			"outcomes": checkOutcomes,
 			"gone":     gone,
+
+			"valid":      checkValid,
+			"exposition": checkExposition,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,
