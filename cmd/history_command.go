@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"cmp"
+	"io"
 	"strconv"
 	"time"
 
@@ -27,20 +29,25 @@ func newHistoryCommand(env Env) *cobra.Command {
 			problems = append(problems, "--last: must not be negative")
 		}
 		var kept []*document
+		var failed error
 		err := r.each(args, problems, func(d *document) {
 			if !f.matches(d) {
+				return
+			}
+			if last == 0 && form.text == "json" {
+				failed = cmp.Or(failed, writeFull(env.Stdout, d))
 				return
 			}
 			if kept = append(kept, d); last > 0 && len(kept) > last {
 				kept = kept[1:]
 			}
 		})
-		if err != nil {
+		if err = cmp.Or(err, failed); err != nil {
 			return err
 		}
 		if form.text == "json" {
 			for _, d := range kept {
-				if _, err := env.Stdout.Write(d.full()); err != nil {
+				if err := writeFull(env.Stdout, d); err != nil {
 					return err
 				}
 			}
@@ -49,6 +56,11 @@ func newHistoryCommand(env Env) *cobra.Command {
 		return printTable(env.Stdout, historyTable(kept))
 	}
 	return c
+}
+
+func writeFull(w io.Writer, d *document) error {
+	_, err := w.Write(d.full())
+	return err
 }
 
 const commandShown = 60
@@ -62,10 +74,18 @@ func historyTable(docs []*document) [][]string {
 		}
 		lines = append(lines, []string{
 			started, d.Outcome, d.Reason, dash(orEmpty(d.Class)), strconv.Itoa(d.ExitStatus), strconv.Itoa(d.AttemptCount),
-			shortDuration(time.Duration(d.ElapsedMS) * time.Millisecond), dash(printable(orEmpty(d.Step))), cut(commandLine(d.Command), commandShown),
+			shortDuration(time.Duration(d.ElapsedMS) * time.Millisecond), dash(orEmpty(d.Step)), inColumn(commandLine(d.Command)),
 		})
 	}
 	return lines
+}
+
+// inColumn is a command line that fits beside the other columns.
+func inColumn(s string) string {
+	if len(s) <= commandShown {
+		return s
+	}
+	return cut(s, commandShown-len("…")) + "…"
 }
 
 func dash(s string) string {

@@ -5,10 +5,11 @@ package cmd
 // skipped. Nothing is held in memory that the question does not need.
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,8 @@ import (
 type records struct {
 	env   Env
 	flags *pflag.FlagSet // of the settings that say where the journal is
+
+	growing bool // only what was written since the journal was last rotated
 }
 
 func newRecords(c *cobra.Command, env Env) *records {
@@ -30,15 +33,18 @@ func newRecords(c *cobra.Command, env Env) *records {
 }
 
 // each calls fn for every outcome, oldest first; without files those of the
-// journal. "-" is stdin.
+// journal. "-" is stdin. A file without any outcome is remarked on, as a wrong
+// file would look like a run that never was.
 func (r *records) each(files []string, problems []string, fn func(*document)) error {
 	vars := r.env.variables()
 	s, _, err := readTogether(vars, r.flags, time.Now(), problems)
 	if err != nil {
 		return err
 	}
+	found := 0
 	line := func(text []byte) bool {
 		if d, err := parseDocument(text); err == nil {
+			found++
 			fn(d)
 		}
 		return true
@@ -48,12 +54,18 @@ func (r *records) each(files []string, problems []string, fn func(*document)) er
 		if at.personalErr != nil {
 			return fmt.Errorf("find the journal: %w", at.personalErr)
 		}
+		if r.growing {
+			return journalAt(at).EachSinceRotation(line)
+		}
 		return journalAt(at).Each(line)
 	}
 	var failed []string
 	for _, name := range files {
+		found = 0
 		if err := r.readFile(name, line); err != nil {
 			failed = append(failed, err.Error())
+		} else if found == 0 {
+			say(r.env.Stderr, "%s: there is no outcome in it", oneLine(printable(name)))
 		}
 	}
 	if len(failed) > 0 {
@@ -119,9 +131,12 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
 		return t, nil
 	}
+	if n, err := strconv.ParseUint(strings.TrimSuffix(s, "d"), 10, 16); err == nil && strings.HasSuffix(s, "d") {
+		return now.AddDate(0, 0, -int(n)), nil
+	}
 	d, err := parseDuration(s)
 	if err != nil {
-		return time.Time{}, errors.New("want RFC 3339, a date, or a duration before now such as 24h, not " + fmt.Sprintf("%q", s))
+		return time.Time{}, fmt.Errorf("want RFC 3339, a date, or a duration before now such as 12h or 7d, not %q", s)
 	}
 	return now.Add(-d), nil
 }

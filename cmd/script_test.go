@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 			settleStdin()
 			os.Exit(cmd.Main(cmd.System()))
 		},
-		"flaky": func() { os.Exit(flaky(os.Args[1:])) },
+		"retryx-peak": func() { os.Exit(runMeasured()) },
+		"flaky":       func() { os.Exit(flaky(os.Args[1:])) },
 	})
 }
 

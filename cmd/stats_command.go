@@ -66,18 +66,22 @@ func newStatsCommand(env Env) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use: "stats [FILE...]", Short: "count past outcomes",
-		Long: "stats counts the outcomes of the journal, or of files that --outcome wrote, by tool, outcome, reason and class.",
+		Long: "stats counts the outcomes of the journal, or of files that --outcome wrote, by tool, outcome, reason and class. With --format prometheus they are counters that start anew when the journal is rotated.",
 		Example: `  retryx stats
-  retryx stats --since 168h --format json
+  retryx stats --since 7d --format json
   retryx stats --format prometheus --output /var/lib/node_exporter/retryx.prom`,
 	}
 	r := newRecords(c, env)
 	f.define(c.Flags())
 	form := addFormat(c, "table", "json", "prometheus")
-	c.Flags().StringVar(&output, "output", "", "write to this `file` at once and whole, for collectors")
+	c.Flags().StringVar(&output, "output", "", "write to this `file`, whole or not at all")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		t := tallies{}
-		err := r.each(args, append(f.problems(time.Now()), form.problems()...), func(d *document) {
+		problems := append(f.problems(time.Now()), form.problems()...)
+		if r.growing = form.text == "prometheus"; r.growing && f.since != "" {
+			problems = append(problems, "--since: counters only grow, so they cannot begin at a time; leave it out and ask Prometheus for the increase")
+		}
+		err := r.each(args, problems, func(d *document) {
 			if f.matches(d) {
 				t.add(d)
 			}
@@ -120,7 +124,10 @@ func statsTable(list []*tally) [][]string {
 }
 
 // prometheus writes the text format that node_exporter's textfile collector
-// reads. The journal is rotated, which shows as a counter that starts anew.
+// reads. It counts what was written since the journal was last rotated, so that a
+// rotation looks like what collectors know: a counter that starts anew. With the
+// older file in it the counter would drop to what the newer one holds, all of
+// which would then be taken for new.
 func prometheus(list []*tally) string {
 	var b strings.Builder
 	for _, m := range []struct {

@@ -121,7 +121,13 @@ func writeAll(fd int, data []byte, offset int64) error {
 
 // Each calls fn for every line, oldest first, until it returns false. A journal
 // that does not exist has no lines.
-func (j Journal) Each(fn func(line []byte) bool) error {
+func (j Journal) Each(fn func(line []byte) bool) error { return j.each(fn, true) }
+
+// EachSinceRotation is Each without what a rotation moved aside: its lines only
+// ever become more, until all are gone at once.
+func (j Journal) EachSinceRotation(fn func(line []byte) bool) error { return j.each(fn, false) }
+
+func (j Journal) each(fn func(line []byte) bool, rotated bool) error {
 	h, err := j.Dir.open("", false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -137,11 +143,13 @@ func (j Journal) Each(fn func(line []byte) bool) error {
 		return err
 	}
 	defer closeFile(current)
-	older, err := j.openFile(h, j.Name+".1")
-	if err != nil {
-		return err
+	var older *os.File
+	if rotated {
+		if older, err = j.openFile(h, j.Name+".1"); err != nil {
+			return err
+		}
+		defer closeFile(older)
 	}
-	defer closeFile(older)
 	stop := false
 	for _, file := range distinct(older, current) {
 		err := EachLine(file, func(line []byte) bool {
