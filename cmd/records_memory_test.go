@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/retryx/retryx/cmd"
 )
 
 // A journal of 30 MB, every line a run of its own, is the most that a report has
-// to read before it knows which run is meant. It must not hold it.
+// to read before it knows which run is meant. It must not hold it all.
 func TestReportOfALargeJournal(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -75,10 +76,12 @@ func runMeasured() int {
 func writeJournal(t *testing.T, file string, size int) {
 	t.Helper()
 	var b bytes.Buffer
+	filler := strings.Repeat("x", 400) // what a usual outcome holds besides
 	for i := 0; b.Len() < size; i++ {
 		line, err := json.Marshal(map[string]any{
 			"schema": "retryx.outcome/v1", "outcome": "success", "reason": "succeeded", "tool": "curl", "run_id": fmt.Sprintf("run%023d", i),
-			"command": []string{"curl", "-fsS", "https://example.com/", fmt.Sprintf("--header=x-n: %0800d", i)}, "attempt_count": 1, "depth": 0,
+			"command": []string{"curl", "-fsS", fmt.Sprintf("https://example.com/%d", i)}, "attempt_count": 1, "depth": 0,
+			"message": filler, "evidence": filler,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -86,6 +86,11 @@ func TestJournalRotates(t *testing.T) {
 	if got, want := lines(t, j), "300 400 500"; got != want {
 		t.Errorf("lines = %q, want %q: one older file is kept", got, want)
 	}
+	var since []string
+	err := j.EachSinceRotation(func(line []byte) bool { since = append(since, string(line)); return true })
+	if got, want := strings.Join(since, " "), "500"; err != nil || got != want {
+		t.Errorf("EachSinceRotation() = %q, %v, want %q", got, err, want)
+	}
 	appendLine(t, j, strings.Repeat("9", 50))
 	if got, want := lines(t, j), "500 "+strings.Repeat("9", 50); got != want {
 		t.Errorf("lines = %q, want %q: a line that is too long for any file has one of its own", got, want)
