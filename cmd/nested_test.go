@@ -91,55 +91,55 @@ func TestOrdinalWaitsBriefly(t *testing.T) {
 
 // The path is the environment's, so only what a retryx can have made is used.
 func TestOpenBesideRefuses(t *testing.T) {
-	private := func(t *testing.T) string {
+	private := func() string {
 		t.Helper()
 		return filepath.Dir(hintsAbove(t).path)
 	}
-	for name, place := range map[string]func(t *testing.T) string{
-		"a directory of another name": func(t *testing.T) string {
+	for name, place := range map[string]func() string{
+		"a directory of another name": func() string {
 			t.Helper()
 			dir := filepath.Join(t.TempDir(), "etc")
 			must(t, os.Mkdir(dir, 0o700))
 			return filepath.Join(dir, "f")
 		},
-		"a directory that others may enter": func(t *testing.T) string {
+		"a directory that others may enter": func() string {
 			t.Helper()
-			dir := private(t)
+			dir := private()
 			must(t, os.Chmod(dir, 0o755))
 			return filepath.Join(dir, "f")
 		},
-		"a symlink to one": func(t *testing.T) string {
+		"a symlink to one": func() string {
 			t.Helper()
 			link := filepath.Join(t.TempDir(), hintsDir)
-			must(t, os.Symlink(private(t), link))
+			must(t, os.Symlink(private(), link))
 			return filepath.Join(link, "f")
 		},
-		"a missing directory": func(t *testing.T) string {
+		"a missing directory": func() string {
 			t.Helper()
 			return filepath.Join(t.TempDir(), hintsDir, "f")
 		},
-		"a symlink in it": func(t *testing.T) string {
+		"a symlink in it": func() string {
 			t.Helper()
-			path := filepath.Join(private(t), "f")
+			path := filepath.Join(private(), "f")
 			must(t, os.Symlink(filepath.Join(t.TempDir(), "made"), path))
 			return path
 		},
-		"a hard link": func(t *testing.T) string {
+		"a hard link": func() string {
 			t.Helper()
-			dir := private(t)
+			dir := private()
 			must(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
 			must(t, os.Link(filepath.Join(dir, "other"), filepath.Join(dir, "f")))
 			return filepath.Join(dir, "f")
 		},
-		"a FIFO": func(t *testing.T) string {
+		"a FIFO": func() string {
 			t.Helper()
-			path := filepath.Join(private(t), "f")
+			path := filepath.Join(private(), "f")
 			must(t, syscall.Mkfifo(path, 0o600))
 			return path
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := openBeside(place(t), os.O_APPEND)
+			f, err := openBeside(place(), os.O_APPEND)
 			if err == nil {
 				f.Close()
 				t.Errorf("openBeside() of %s = nil, want an error", name)
