@@ -22,6 +22,7 @@ const maxText = 64 << 10
 const (
 	nestedPrefix = "retryx: "
 	nestedSchema = `"schema":"retryx.outcome/v1"`
+	nestedTitle  = " title=retryx%3A " // of an annotation for GitHub Actions
 )
 
 // clean returns the readable lines of an output, joined by newlines.
@@ -138,7 +139,7 @@ func stringLen(s []byte) int {
 }
 
 func withoutNested(s string) string {
-	if !strings.Contains(s, nestedPrefix) && !strings.Contains(s, nestedSchema) {
+	if !strings.Contains(s, nestedPrefix) && !strings.Contains(s, nestedSchema) && !strings.Contains(s, nestedTitle) {
 		return s
 	}
 	var kept []string
@@ -153,6 +154,7 @@ func withoutNested(s string) string {
 func isNested(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, nestedPrefix) ||
+		strings.HasPrefix(line, "::warning"+nestedTitle) || strings.HasPrefix(line, "::error"+nestedTitle) ||
 		strings.HasPrefix(line, "{") && strings.Contains(line, nestedSchema)
 }
 

@@ -26,6 +26,7 @@ func TestClean(t *testing.T) {
 		{"overstrike", "x\bxy\by", "xy"},
 		{"backspace at line start", "\n\bx", "\nx"},
 		{"nested line", "retryx: retry 1 after 503\nboom", "boom"},
+		{"nested annotation", "::warning title=retryx%3A attempt 1 of 4 failed::HTTP 404; permanent\n::error title=eslint::boom", "::error title=eslint::boom"},
 		{"nested outcome", "boom\n{\"schema\":\"retryx.outcome/v1\",\"class\":\"transient\"}\n", "boom\n"},
 		{"its name elsewhere", "see retryx: docs", "see retryx: docs"},
 		{"empty", "", ""},

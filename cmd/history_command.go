@@ -74,18 +74,18 @@ func historyTable(docs []*document) [][]string {
 		}
 		lines = append(lines, []string{
 			started, d.Outcome, d.Reason, dash(orEmpty(d.Class)), strconv.Itoa(d.ExitStatus), strconv.Itoa(d.AttemptCount),
-			shortDuration(time.Duration(d.ElapsedMS) * time.Millisecond), dash(orEmpty(d.Step)), inColumn(commandLine(d.Command)),
+			shortDuration(time.Duration(d.ElapsedMS) * time.Millisecond), dash(orEmpty(d.Step)), fitted(commandLine(d.Command), commandShown),
 		})
 	}
 	return lines
 }
 
-// inColumn is a command line that fits beside the other columns.
-func inColumn(s string) string {
-	if len(s) <= commandShown {
+// fitted is s in at most limit bytes, with a sign that there was more.
+func fitted(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return cut(s, commandShown-len("…")) + "…"
+	return cut(s, limit-len("…")) + "…"
 }
 
 func dash(s string) string {

@@ -88,7 +88,9 @@ func (l *lines) Retrying(r exec.Retrying) {
 		b.WriteString("; stdout_partial: its output stays in front of the next attempt's")
 	}
 	l.line(b.String())
-	l.ci.annotate("warning", fmt.Sprintf("attempt %d of %d failed", a.N, l.limit), fmt.Sprintf("%s; %s", l.what(a), a.Verdict.Class))
+	if !l.quiet {
+		l.ci.annotate("warning", fmt.Sprintf("attempt %d of %d failed", a.N, l.limit), fmt.Sprintf("%s; %s", l.what(a), a.Verdict.Class))
+	}
 	if l.verbose && a.Verdict.Why != "" {
 		l.line("  " + a.Verdict.Why)
 	}

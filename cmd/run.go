@@ -420,7 +420,11 @@ func (inv *invocation) sayHow(o *exec.Outcome) {
 		return
 	}
 	if o.Label != exec.Success {
-		ci.annotate("error", f.tool+": "+string(o.Reason), text)
+		level := "error"
+		if inv.in.depth > 0 {
+			level = "warning"
+		}
+		ci.annotate(level, f.tool+": "+string(o.Reason), text)
 		text = newPainter(s.color, inv.env.Stderr, inv.vars).bad.Sprint(text)
 	}
 	say(inv.env.Stderr, "%s", text)
