@@ -211,7 +211,7 @@ func TestCallerGone(t *testing.T) {
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
-		if !slices.Contains([]string{"setsid", "nohup", "make", "xargs", "curl", "setpriv", "unshare"}, p) {
+		if !slices.Contains([]string{"setsid", "nohup", "make", "xargs", "curl", "setpriv", "unshare", "go"}, p) {
 			continue
 		}
 		if _, err := exec.LookPath(p); err != nil {
