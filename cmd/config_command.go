@@ -102,7 +102,9 @@ func newConfigCheck(o *configOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [file...]",
 		Short: "name every problem of the configuration, or of these files",
-		Args:  cobra.ArbitraryArgs,
+		Example: `  retryx config check
+  retryx config check "$HOME/.config/retryx/config.yaml"`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return checkFiles(c.OutOrStdout(), c.ErrOrStderr(), args)
@@ -189,9 +191,10 @@ func warn(w io.Writer, warnings []string) {
 
 func newConfigPath(o *configOptions) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "path",
-		Short: "list where configuration files may stand, the strongest last",
-		Args:  cobra.NoArgs,
+		Use:     "path",
+		Short:   "list where configuration files may stand, the strongest last",
+		Example: "  retryx config path",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			places := systemPlaces(o.env.variables())
 			for _, place := range places.list(o.explicit()) {

@@ -53,7 +53,9 @@ func newConfigInit(o *configOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "write a commented configuration file for you",
-		Args:  cobra.NoArgs,
+		Example: `  retryx config init
+  retryx config init --print`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if show {
 				_, err := io.WriteString(c.OutOrStdout(), configTemplate())

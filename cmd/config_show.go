@@ -55,7 +55,9 @@ func newConfigShow(o *configOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "print every effective value and where it came from",
-		Args:  cobra.NoArgs,
+		Example: `  retryx config show
+  retryx config show --profile ci`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			formats := []string{"text", "json"}
 			if err := checkChoice(format, formats); err != nil {

@@ -2,7 +2,11 @@ package cmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const helpHead = `retryx runs a command again when that can help, and only then.
@@ -23,7 +27,8 @@ commands:
 const helpTail = `
 every flag is also a variable (RETRYX_ and its name in capitals) and a configuration key
 exit status: the command's own; 124 timed out, 125 retryx itself failed, 126 cannot be
-started, 127 not found, 75 refused before the first attempt. see also: man retryx
+started, 127 not found, 75 refused before the first attempt.
+see also: retryx COMMAND --help, retryx plan -- command, man retryx
 `
 
 // runHelp is the text of --help: what most people look for first.
@@ -44,6 +49,113 @@ func runHelp() string {
 	}
 	b.WriteString(helpTail)
 	return b.String()
+}
+
+// commandHelp is the text of a subcommand's --help, in the form of runHelp.
+func commandHelp(c *cobra.Command) string {
+	var b strings.Builder
+	about := c.Long
+	if about == "" {
+		about = c.CommandPath() + ": " + c.Short
+	}
+	b.WriteString(wrapped(about) + "\n\nusage:\n")
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND [flags]\n", c.CommandPath())
+	} else {
+		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\nexamples:\n%s\n", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\ncommands:\n")
+		for _, sub := range c.Commands() {
+			fmt.Fprintf(&b, "  %-*s  %s\n", helpColumn, sub.Name(), sub.Short)
+		}
+		return b.String()
+	}
+	if flags := flagHelp(c.Flags()); flags != "" {
+		b.WriteString("\nflags:\n" + flags)
+	}
+	return b.String()
+}
+
+// flagHelp lists the flags of a subcommand. Those of a run are many, and stand in
+// the help of the run.
+func flagHelp(fs *pflag.FlagSet) string {
+	var b strings.Builder
+	ofRun := fs.Lookup("max-attempts") != nil
+	fs.VisitAll(func(f *pflag.Flag) {
+		isRuns := slices.ContainsFunc(table(), func(s setting) bool { return s.name == f.Name })
+		if f.Name != "help" && !(ofRun && isRuns) {
+			fmt.Fprintf(&b, "  %s\n", flagLine(f))
+		}
+	})
+	if ofRun {
+		b.WriteString("  and every flag of a run; see retryx --help\n")
+	}
+	return b.String()
+}
+
+// flagLine is a flag as the table's are shown.
+func flagLine(f *pflag.Flag) string {
+	unit, usage := pflag.UnquoteUsage(f)
+	s := setting{name: f.Name, short: f.Shorthand, unit: strings.ToUpper(unit), def: f.DefValue, usage: usage}
+	if s.def == "false" || s.def == "[]" {
+		s.def = ""
+	}
+	return s.helpLine()
+}
+
+const helpWidth = 88
+
+// wrapped breaks the lines of a text that are too long.
+func wrapped(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		for len(line) > helpWidth {
+			at := strings.LastIndexByte(line[:helpWidth+1], ' ')
+			if at <= 0 {
+				break
+			}
+			b.WriteString(line[:at] + "\n")
+			line = line[at+1:]
+		}
+		b.WriteString(line + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// newHelpCommand is help as a word: retryx help budget show.
+func newHelpCommand(env Env, root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "explain a command", Example: "  retryx help budget show",
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			about, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []cobra.Completion
+			for _, c := range about.Commands() {
+				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			if len(args) == 0 || (err == nil && about.Name() == "run") {
+				fmt.Fprint(env.Stdout, runHelp())
+				return nil
+			}
+			if err != nil || len(rest) > 0 {
+				word := args[len(args)-max(len(rest), 1)]
+				return &usageError{[]string{fmt.Sprintf("help: there is no command %q%s; retryx help lists them", word, didYouMean(word, subcommandNames(about)))}}
+			}
+			fmt.Fprint(env.Stdout, commandHelp(about))
+			return nil
+		},
+	}
 }
 
 const helpColumn = 28

@@ -8,6 +8,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -320,7 +321,24 @@ func notFound(name string) string {
 	case strings.Contains(name, "/"):
 		return text + "; there is no such file, or the interpreter in its first line is missing"
 	}
-	return text + "; is it installed, and in PATH?"
+	return text + "; is it installed, and in PATH?" + misplaced(name)
+}
+
+// misplaced remarks on a name that is, or nearly is, one of our own commands:
+// those are such only as the very first word.
+func misplaced(name string) string {
+	var own []string
+	for _, c := range commands() {
+		word, _, _ := strings.Cut(c[0], " ")
+		own = append(own, word)
+	}
+	if slices.Contains(own, name) {
+		return " to have retryx do it, the word comes first: retryx " + name
+	}
+	if near := nearest(name, own); near != "" {
+		return fmt.Sprintf(" did you mean retryx %s?", near)
+	}
+	return ""
 }
 
 // isBuiltin knows what people try that only a shell can do.

@@ -66,6 +66,8 @@ func newRoot(env Env, status *int) *cobra.Command {
 		newHistoryCommand(env), newStatsCommand(env), newReportCommand(env, status),
 		newCompletionCommand(env), newManCommand(env), newRunIDCommand(env), newVersionCommand(env),
 	)
+	root.SetHelpCommand(newHelpCommand(env, root))
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(env.Stdout, commandHelp(c)) })
 	return root
 }
 
@@ -79,7 +81,15 @@ func flagError(c *cobra.Command, err error) error {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		name := unknown.GetSpecifiedName()
-		text = fmt.Sprintf("unknown flag %s%s; flags of the command stand after --", flagSpelling(name), didYouMean(name, names))
+		text = "unknown flag " + flagSpelling(name)
+		switch near := nearest(name, names); {
+		case near != "":
+			text += fmt.Sprintf("; did you mean %s?", flagSpelling(near))
+		case c.Flags().Lookup("max-attempts") != nil:
+			text += "; flags of the command stand after it: retryx -- command " + flagSpelling(name)
+		default:
+			text += "; " + c.CommandPath() + " --help lists what there is"
+		}
 	}
 	return &usageError{[]string{text}}
 }
@@ -101,6 +111,9 @@ func newRunCommand(env Env, status *int) *cobra.Command {
 				fmt.Fprintln(env.Stdout, "retryx "+Version())
 				return nil
 			}
+			if len(args) == 0 && flagsGiven(c) {
+				return &usageError{[]string{"there is no command to run; it stands after the flags: retryx -n 3 -- curl -fsS URL"}}
+			}
 			if len(args) == 0 {
 				fmt.Fprint(env.Stderr, runHelp())
 				*status = exitOwn
@@ -117,6 +130,8 @@ func newRunCommand(env Env, status *int) *cobra.Command {
 	c.SetHelpFunc(func(*cobra.Command, []string) { fmt.Fprint(env.Stdout, runHelp()) })
 	return c
 }
+
+func flagsGiven(c *cobra.Command) bool { return c.Flags().NFlag() > 0 }
 
 func newVersionCommand(env Env) *cobra.Command {
 	return &cobra.Command{

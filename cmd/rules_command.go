@@ -281,12 +281,22 @@ func ruleByID(id string) (*classify.Rule, error) {
 	if g := group(id); g == "flag" || g == "config" {
 		return nil, &usageError{[]string{fmt.Sprintf("rule %q is one of yours: the nth --rule (or its shorthands), or the nth of rules: in the configuration", id)}}
 	}
+	hint := didYouMean(id, ruleIDs(rules))
 	others := "\"retryx rules list\" shows all"
-	if mine, err := rulesOf(group(id)); err == nil {
+	mine, err := rulesOf(group(id))
+	switch {
+	case err == nil && len(mine) > rulesNamed:
+		others = fmt.Sprintf("\"retryx rules list %s\" shows those that do", group(id))
+	case err == nil:
 		others = fmt.Sprintf("%s has %s", group(id), orList(ruleIDs(mine)))
+	case hint == "":
+		hint = didYouMean(group(id), ruleGroups())
 	}
-	return nil, &usageError{[]string{fmt.Sprintf("rule %q does not exist; %s%s", id, others, didYouMean(id, ruleIDs(rules)))}}
+	return nil, &usageError{[]string{fmt.Sprintf("rule %q does not exist; %s%s", id, others, hint)}}
 }
+
+// rulesNamed is how many rules a message lists.
+const rulesNamed = 6
 
 func printRules(w io.Writer, rules []classify.Rule) error {
 	lines := [][]string{{"RULE", "CLASS", "OF A WRITE", "WHY"}}

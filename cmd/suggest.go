@@ -8,19 +8,27 @@ import (
 )
 
 // didYouMean returns `; did you mean "x"?` for the choice that v was most
-// likely meant to be, or nothing when no choice is near. Case and the
-// difference between "-" and "_" do not count as mistakes.
+// likely meant to be, or nothing when no choice is near.
 func didYouMean(v string, choices []string) string {
+	if near := nearest(v, choices); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// nearest is the choice that v was most likely meant to be, "" when none is
+// near. Case and the difference between "-" and "_" do not count as mistakes.
+func nearest(v string, choices []string) string {
 	best, least := "", mistakes(v)+1
 	for _, c := range choices {
 		if d := editDistance(plainName(v), plainName(c), least); d < least {
 			best, least = c, d
 		}
 	}
-	if best == "" || best == v {
+	if best == v {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	return best
 }
 
 // mistakes is how many of them a word of v's length may hold: more would turn
