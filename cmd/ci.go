@@ -62,14 +62,15 @@ func (a annotator) sum(command string, cells ...string) {
 	if !a.on || a.summary == "" {
 		return
 	}
-	row := "| " + codeCell(fitted(command, summaryCommand))
+	shown := []string{codeCell(fitted(command, summaryCommand))}
 	for _, c := range cells {
-		row += " | " + escapeCell(c)
+		shown = append(shown, escapeCell(c))
 	}
+	row := "| " + strings.Join(shown, " | ") + " |\n"
 	done := make(chan struct{})
 	go func() { // a stuck one ends with the process
 		defer close(done)
-		appendRow(a.summary, row+" |\n")
+		appendRow(a.summary, row)
 	}()
 	timer := time.NewTimer(summaryPatience)
 	defer timer.Stop()
