@@ -197,7 +197,7 @@ func signalByName(name string) syscall.Signal {
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
 		"KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH,
 		"SEGV": syscall.SIGSEGV, "ABRT": syscall.SIGABRT, "PIPE": syscall.SIGPIPE, "TSTP": syscall.SIGTSTP,
-		"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP,
+		"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP, "ALRM": syscall.SIGALRM,
 	}[name]
 }
 

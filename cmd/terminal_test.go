@@ -140,6 +140,8 @@ func (s *session) pid(name string) int {
 // ended waits for the shell and returns how it ended.
 func (s *session) ended() syscall.WaitStatus {
 	s.t.Helper()
+	hung := time.AfterFunc(patience, func() { _ = s.shell.Process.Kill() })
+	defer hung.Stop()
 	_ = s.shell.Wait()
 	status, ok := s.shell.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok {
