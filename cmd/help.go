@@ -87,7 +87,7 @@ func flagHelp(fs *pflag.FlagSet) string {
 	ofRun := fs.Lookup("max-attempts") != nil
 	fs.VisitAll(func(f *pflag.Flag) {
 		isRuns := slices.ContainsFunc(table(), func(s setting) bool { return s.name == f.Name })
-		if f.Name != "help" && !(ofRun && isRuns) {
+		if f.Name != "help" && (!ofRun || !isRuns) {
 			fmt.Fprintf(&b, "  %s\n", flagLine(f))
 		}
 	})
@@ -138,6 +138,9 @@ func newHelpCommand(env Env, root *cobra.Command) *cobra.Command {
 			}
 			var names []cobra.Completion
 			for _, c := range about.Commands() {
+				if !c.IsAvailableCommand() {
+					continue
+				}
 				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
