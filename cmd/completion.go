@@ -16,24 +16,16 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 func newCompletionCommand(env Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "print completions for a shell",
-		Example:   "  retryx completion bash > /etc/bash_completion.d/retryx",
+		Example: `  retryx completion bash > ~/.local/share/bash-completion/completions/retryx
+  retryx completion zsh > "${fpath[1]}/_retryx"
+  retryx completion fish > ~/.config/fish/completions/retryx.fish`,
 		ValidArgs: shells(),
 		Args:      cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells(), args[0]) {
 				return &usageError{[]string{"completion: want one of " + orList(shells())}}
 			}
-			root, w := c.Root(), env.Stdout
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(w, true)
-			case "zsh":
-				return root.GenZshCompletion(w)
-			case "fish":
-				return root.GenFishCompletion(w, true)
-			default:
-				return root.GenPowerShellCompletionWithDesc(w)
-			}
+			return writeCompletions(c.Root(), args[0], env.Stdout)
 		},
 	}
 }
@@ -46,16 +38,17 @@ func complete(c *cobra.Command, env Env) {
 		}
 	}
 	dynamic := map[string]cobra.CompletionFunc{
-		"budget":   words(func() []string { return knownBudgets(env) }),
-		"profile":  words(func() []string { return knownProfiles(env) }),
-		"retry-on": completeClasses,
-		"rules":    cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
-		"config":   cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
-		"outcome":  words(func() []string { return []string{"stderr", "none", "fd:"} }),
+		"budget":    words(func() []string { return knownBudgets(env) }),
+		"profile":   words(func() []string { return knownProfiles(env) }),
+		"retry-on":  completeClasses,
+		"rules":     cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+		"config":    cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+		"outcome":   cobra.FixedCompletions([]string{"stderr", "none", "fd:"}, cobra.ShellCompDirectiveDefault),
+		"state-dir": cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}
 	for _, s := range table() {
 		f := dynamic[s.name]
-		if f == nil && len(s.choices) > 0 {
+		if f == nil && !takesPath(s) {
 			f = cobra.FixedCompletions(s.choices, cobra.ShellCompDirectiveNoFileComp)
 		}
 		if f != nil {
@@ -65,6 +58,10 @@ func complete(c *cobra.Command, env Env) {
 	}
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 }
+
+// takesPath reports whether files are worth completing: a path, or a command of
+// the shell's.
+func takesPath(s setting) bool { return s.unit == "FILE" || s.unit == "PATH" || s.unit == "CMD" }
 
 // completeClasses completes the last entry of a list.
 func completeClasses(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

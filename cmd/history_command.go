@@ -21,6 +21,7 @@ func newHistoryCommand(env Env) *cobra.Command {
 	}
 	r := newRecords(c, env)
 	f.define(c.Flags())
+	f.complete(c)
 	c.Flags().IntVarP(&last, "last", "n", last, "show this `many`; 0 for all")
 	form := addFormat(c, "table", "json")
 	c.RunE = func(_ *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/retryx/retryx/exec"
 	"github.com/retryx/retryx/statefile"
 )
 
@@ -106,12 +107,38 @@ func (f *filter) define(fs *pflag.FlagSet) {
 	fs.StringVar(&f.since, "since", "", "only from then on: a `time` (RFC 3339) or a duration before now")
 }
 
+// complete tells the flags what their values may be.
+func (f *filter) complete(c *cobra.Command) {
+	for name, values := range map[string][]string{"outcome": labels(), "reason": knownReasons(), "step": nil, "run-id": nil, "tool": nil, "since": nil} {
+		// Errors only on an unknown flag.
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+func labels() []string {
+	return []string{"success", "retryable_failure", "hard_failure", "cancelled", "abandoned"}
+}
+
+// knownReasons are those that this version gives; a hint's reason may be any.
+func knownReasons() []string {
+	known := []exec.Reason{
+		exec.Succeeded, exec.Reconciled, exec.OrphanedSuccess, exec.CallerGone, exec.OutputClosed,
+		exec.BySignal, exec.ByCancelToken, exec.ChildInterrupted, exec.StartFailed, exec.StoppedByChild,
+		exec.AttemptsExhausted, exec.StdinConsumed, exec.DeadlineExceeded, exec.ElapsedExhausted, exec.RetryAfterTooLong,
+		exec.CircuitOpen, exec.BudgetDenied, exec.BudgetUnavailable, outputLost, exec.InternalError,
+	}
+	var names []string
+	for _, r := range known {
+		names = append(names, string(r))
+	}
+	return append(names, classNames()...)
+}
+
 // problems reads what has to be read and says what is wrong with it.
 func (f *filter) problems(now time.Time) []string {
 	var out []string
-	labels := []string{"success", "retryable_failure", "hard_failure", "cancelled", "abandoned"}
-	if f.outcome != "" && !slices.Contains(labels, f.outcome) {
-		out = append(out, fmt.Sprintf("--outcome: want %s, not %q%s", orList(labels), f.outcome, didYouMean(f.outcome, labels)))
+	if f.outcome != "" && !slices.Contains(labels(), f.outcome) {
+		out = append(out, fmt.Sprintf("--outcome: want %s, not %q%s", orList(labels()), f.outcome, didYouMean(f.outcome, labels())))
 	}
 	if f.since == "" {
 		return out

@@ -73,6 +73,7 @@ func newStatsCommand(env Env) *cobra.Command {
 	}
 	r := newRecords(c, env)
 	f.define(c.Flags())
+	f.complete(c)
 	form := addFormat(c, "table", "json", "prometheus")
 	c.Flags().StringVar(&output, "output", "", "write to this `file`, whole or not at all")
 	c.RunE = func(_ *cobra.Command, args []string) error {

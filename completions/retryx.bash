@@ -12,7 +12,15 @@ __retryx_debug()
 __retryx_init_completion()
 {
     COMPREPLY=()
-    _get_comp_words_by_ref "$@" cur prev words cword
+    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
+    [[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && words+=("")
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]}
+    prev=${words[cword - 1]}
 }
 
 # This function calls the retryx program to obtain the completion
@@ -424,3 +432,31 @@ else
 fi
 
 # ex: ts=4 sw=4 et filetype=sh
+
+# What follows -- is another command's line: its own completion is asked.
+__retryx_complete()
+{
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} == -- ]]; then
+            __retryx_wrapped $((i + 1))
+            return
+        fi
+    done
+    __start_retryx
+}
+
+__retryx_wrapped()
+{
+    if declare -F _comp_command_offset >/dev/null 2>&1; then
+        _comp_command_offset "$1"
+    elif declare -F _command_offset >/dev/null 2>&1; then
+        _command_offset "$1"
+    elif ((COMP_CWORD == $1)); then
+        local line
+        COMPREPLY=()
+        while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+    fi
+}
+
+complete -o default -F __retryx_complete retryx

@@ -230,6 +230,23 @@ complete -c retryx -n '__retryx_clear_perform_completion_once_result'
 # The call to __retryx_prepare_completions will setup __retryx_comp_results
 # which provides the program's completion choices.
 # If this doesn't require order preservation, we don't use the -k flag
-complete -c retryx -n 'not __retryx_requires_order_preservation && __retryx_prepare_completions' -f -a '$__retryx_comp_results'
+complete -c retryx -n 'not __retryx_wraps && not __retryx_requires_order_preservation && __retryx_prepare_completions' -f -a '$__retryx_comp_results'
 # otherwise we use the -k flag
-complete -k -c retryx -n '__retryx_requires_order_preservation && __retryx_prepare_completions' -f -a '$__retryx_comp_results'
+complete -k -c retryx -n 'not __retryx_wraps && __retryx_requires_order_preservation && __retryx_prepare_completions' -f -a '$__retryx_comp_results'
+
+# What follows -- is another command's line: its own completion is asked.
+function __retryx_wraps
+    contains -- -- (commandline -opc)
+end
+
+function __retryx_wrapped
+    set -l words (commandline -opc)
+    set -l first (math (contains -i -- -- $words) + 1)
+    set -l line
+    if test $first -le (count $words)
+        set line (string escape -- $words[$first..-1])
+    end
+    complete -C (string join ' ' -- $line (commandline -ct))
+end
+
+complete -c retryx -n __retryx_wraps -f -a '(__retryx_wrapped)'
