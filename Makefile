@@ -2,6 +2,7 @@
 LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VULN := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 RELEASER := github.com/goreleaser/goreleaser/v2@v2.16.0
+comma := ,
 PORTS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 freebsd/amd64 freebsd/arm64
 
 .PHONY: help
@@ -28,7 +29,7 @@ lint: ## check formatting, fences and common slips
 cross: ## vet for every system, build for every release target
 	@for os in linux darwin freebsd; do echo "vet $$os"; GOOS=$$os CGO_ENABLED=0 go vet ./... || exit 1; done
 	@for p in $(PORTS); do echo "build $$p"; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -o /dev/null . || exit 1; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -o /dev/null . || exit 1; done
 
 .PHONY: generate
 generate: ## write the generated files anew
@@ -49,6 +50,7 @@ bench: ## reproduce the figures of the documentation
 	bench/all.sh
 
 .PHONY: release-snapshot
-release-snapshot: ## build every package without publishing anything
+release-snapshot: ## build every package without publishing anything, and use one
 	go run $(RELEASER) check
-	go run $(RELEASER) release --snapshot --clean --skip=publish
+	go run $(RELEASER) release --snapshot --clean --skip=publish$(if $(shell command -v syft),,$(comma)sbom)
+	WALK_DEB=$$(ls "$$PWD"/dist/*_linux_$$(go env GOARCH).deb) go test ./cmd -run TestNewcomersWalk -count=1 -v
