@@ -36,6 +36,9 @@ generate: ## write the generated files anew
 	go generate ./...
 	UPDATE_GENERATED=1 go test ./cmd -run TestGeneratedFiles -count=1
 
+.PHONY: completions man
+completions man: generate ## write completions and the manual page anew
+
 .PHONY: fuzz
 fuzz: ## run each fuzz test for 20 seconds
 	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
