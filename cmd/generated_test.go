@@ -2,7 +2,9 @@ package cmd_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,4 +59,24 @@ func printed(t *testing.T, args ...string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// The manual is sound for mandoc, and has the sections that people go to.
+func TestManualIsSound(t *testing.T) {
+	t.Parallel()
+	text := string(printed(t, "man"))
+	for _, section := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "TIME", "SIGNALS", "OUTCOME", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"} {
+		if !strings.Contains(text, "\n.SH "+section+"\n") {
+			t.Errorf("the manual has no section %s", section)
+		}
+	}
+	lint := exec.Command(wantShell(t, "mandoc"), "-T", "lint", "-W", "style")
+	lint.Stdin = strings.NewReader(text)
+	out, _ := lint.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		// A date would be that of the build, and builds are to be reproducible.
+		if !strings.Contains(line, "missing date") {
+			t.Errorf("mandoc: %s", line)
+		}
+	}
 }

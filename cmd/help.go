@@ -58,7 +58,7 @@ func commandHelp(c *cobra.Command) string {
 	if about == "" {
 		about = c.CommandPath() + ": " + c.Short
 	}
-	b.WriteString(wrapped(about) + "\n\nusage:\n")
+	b.WriteString(wrapped(about, helpWidth) + "\n\nusage:\n")
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s COMMAND [flags]\n", c.CommandPath())
 	} else {
@@ -109,12 +109,12 @@ func flagLine(f *pflag.Flag) string {
 
 const helpWidth = 88
 
-// wrapped breaks the lines of a text that are too long.
-func wrapped(text string) string {
+// wrapped breaks the lines of a text that are longer than width bytes.
+func wrapped(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
-		for len(line) > helpWidth {
-			at := strings.LastIndexByte(line[:helpWidth+1], ' ')
+		for len(line) > width {
+			at := strings.LastIndexByte(line[:width+1], ' ')
 			if at <= 0 {
 				break
 			}

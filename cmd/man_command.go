@@ -27,16 +27,26 @@ type page struct{ strings.Builder }
 
 func (p *page) section(title string) { fmt.Fprintf(p, ".SH %s\n", title) }
 func (p *page) sub(title string)     { fmt.Fprintf(p, ".SS %s\n", roff(title)) }
-func (p *page) text(s string)        { fmt.Fprintf(p, "%s\n", roff(s)) }
+func (p *page) text(s string)        { fmt.Fprintf(p, "%s\n", roff(wrapped(s, manualWidth))) }
 func (p *page) par()                 { p.WriteString(".PP\n") }
 
 func (p *page) item(head, body string) {
-	fmt.Fprintf(p, ".TP\n\\fB%s\\fR\n%s\n", roff(head), roff(body))
+	fmt.Fprintf(p, ".TP\n\\fB%s\\fR\n%s\n", roff(head), roff(wrapped(body, manualWidth)))
+}
+
+func (p *page) topic(t topic) {
+	p.section(t.title)
+	for i, text := range t.paragraphs {
+		if i > 0 {
+			p.par()
+		}
+		p.text(text)
+	}
 }
 
 // example is text that keeps its lines.
 func (p *page) example(about, command string) {
-	fmt.Fprintf(p, ".PP\n%s\n.PP\n.RS 4\n.nf\n%s\n.fi\n.RE\n", roff(about), roff(command))
+	fmt.Fprintf(p, "%s\n.PP\n.RS 4\n.nf\n%s\n.fi\n.RE\n", roff(about), roff(command))
 }
 
 // roff escapes what the formatter would take for its own.
@@ -72,6 +82,9 @@ func manual() string {
 	p.section("COMMANDS")
 	for _, c := range commands() {
 		p.item(c[0], c[1])
+	}
+	for _, t := range manTopics() {
+		p.topic(t)
 	}
 	manEnding(p)
 	return p.String()
@@ -126,6 +139,7 @@ func manEnding(p *page) {
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
 	}
+	p.par()
 	p.text("A budget store in Redis or Valkey is reached with these, so that no secret stands on a command line:")
 	for _, n := range redisMeanings() {
 		p.item(n[0], n[1])
@@ -141,11 +155,14 @@ func manEnding(p *page) {
 		p.item(f[0], f[1])
 	}
 	p.section("EXAMPLES")
-	for _, e := range manExamples() {
+	for i, e := range manExamples() {
+		if i > 0 {
+			p.par()
+		}
 		p.example(e[0], e[1])
 	}
 	p.section("SEE ALSO")
-	p.text("timeout(1), nohup(1), flock(1)")
+	p.text("timeout(1), nohup(1), flock(1), chronic(1)")
 }
 
 func manExamples() [][2]string {
