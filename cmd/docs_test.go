@@ -164,7 +164,11 @@ func try(t *testing.T, args, environ []string) {
 	if len(args) > 0 && (strings.HasPrefix(args[0], "-") && args[0] != "--help" || args[0] == "run") {
 		asked = append([]string{"plan"}, asked[slices.Index(asked[:1], "run")+1:]...)
 	}
-	stdin, err := os.Open(filepath.Join(dir, "failures.jsonl"))
+	input := "failures.jsonl"
+	if slices.Contains(args, "-") {
+		input = "outcomes.jsonl"
+	}
+	stdin, err := os.Open(filepath.Join(dir, input))
 	if err != nil {
 		t.Fatal(err)
 	}
