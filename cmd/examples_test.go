@@ -96,10 +96,13 @@ func TestExampleShell(t *testing.T) {
 func TestExampleCron(t *testing.T) {
 	t.Parallel()
 	cron := func(script string) (string, string, int) {
-		return example(t, "env", "RETRYX_QUIET=1", "retryx", "--hold-output", "--delay", "1ms", "-n", "2", "--", "sh", "-c", script)
+		return example(t, "env", "RETRYX_QUIET=1", "RETRYX_OUTCOME_ON=failure", "retryx", "--hold-output", "--delay", "1ms", "-n", "2", "--", "sh", "-c", script)
 	}
 	if out, errs, status := cron("echo working; echo warning >&2"); out+errs != "" || status != 0 {
 		t.Errorf("a good run prints %q and %q and exits with %d, want silence and 0", out, errs, status)
+	}
+	if out, errs, status := cron("echo working; test $RETRYX_ATTEMPT = 2"); out+errs != "" || status != 0 {
+		t.Errorf("a run that a retry saved prints %q and %q and exits with %d, want silence and 0", out, errs, status)
 	}
 	out, errs, status := cron("echo working; echo xyzzy >&2; exit 3")
 	if status != 3 || strings.Count(out, "working") != 2 || strings.Count(errs, "xyzzy\n") != 2 || strings.Count(errs, "retryx.outcome/v1") != 1 {
