@@ -19,7 +19,7 @@ test: ## run every test
 
 .PHONY: race
 race: ## run every test with the race detector, in random order
-	go test -race -shuffle=on ./...
+	go test -race -shuffle=on -timeout 20m ./...
 
 .PHONY: lint
 lint: ## check formatting, fences and common slips
