@@ -67,12 +67,16 @@ func (n news) announce(reason string) {
 		return
 	}
 	sweep(dir)
-	f, err := os.OpenFile(n.own, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	// Whoever sees the file stops at once and reads it no second time, so it
+	// appears with its text in it.
+	draft := n.own + ".draft"
+	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	_, _ = f.WriteString(reason + "\n")
+	_, _ = f.WriteString(reason + "\n") // the file is the news, its text a courtesy
+	_ = f.Close()
+	_ = os.Rename(draft, n.own)
 }
 
 // sweep removes what earlier runs left in one of our private directories.
