@@ -18,16 +18,22 @@ const pieceBytes = 4096
 // (golang/go#58408), which must cost no byte.
 //
 // It writes in pieces of whole lines where it can, so that lines of parallel
-// jobs stay in one piece and a slow reader is seen to make progress.
+// jobs stay in one piece and a slow reader is seen to make progress. A regular
+// file takes any write as one and is never slow, and gets whole buffers: eight
+// times the calls would double the time that a gigabyte takes.
 type fileWriter struct {
-	file   *os.File // keeps fd open
-	fd     int
-	moved  atomic.Int64 // bytes written so far
-	closed bool         // the reader is gone
+	file    *os.File // keeps fd open
+	fd      int
+	regular bool
+	moved   atomic.Int64 // bytes written so far
+	closed  bool         // the reader is gone
 }
 
 func newFileWriter(file *os.File) *fileWriter {
-	return &fileWriter{file: file, fd: int(file.Fd())}
+	w := &fileWriter{file: file, fd: int(file.Fd())}
+	var st unix.Stat_t
+	w.regular = unix.Fstat(w.fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+	return w
 }
 
 // Write writes all of b, waiting as long as the reader needs. Once it has
@@ -38,7 +44,7 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	}
 	total := 0
 	for total < len(b) {
-		n, err := unix.Write(w.fd, piece(b[total:]))
+		n, err := unix.Write(w.fd, w.next(b[total:]))
 		if n > 0 {
 			total += n
 			w.moved.Add(int64(n))
@@ -53,6 +59,14 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		}
 	}
 	return total, nil
+}
+
+// next returns what of b to write with one call.
+func (w *fileWriter) next(b []byte) []byte {
+	if w.regular {
+		return b
+	}
+	return piece(b)
 }
 
 // piece returns the first pieceBytes of b at most, up to their last newline.
