@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if part == "" {
 		os.Exit(m.Run())
 	}
-	if err := play(part, os.Args[1], os.Args[2]); err != nil {
+	if err := play(part, os.Args[1], os.Args[2], os.Args[3:]...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -39,7 +39,7 @@ const ready = "!"
 
 // play does what a helper process does. Each says that it is ready and begins
 // when its standard input has a line or ends, so that many begin at once.
-func play(part, dir, capacity string) error {
+func play(part, dir, capacity string, args ...string) error {
 	tokens, err := strconv.Atoi(capacity)
 	if err != nil {
 		return err
@@ -57,6 +57,8 @@ func play(part, dir, capacity string) error {
 		return loop(s, a, in, os.Stdout)
 	case "herd":
 		return herd(s, a, in, os.Stdout)
+	case "live":
+		return live(s, a, args[0], args[1], os.Stdout)
 	case "probe":
 		answer, err := s.Ask(context.Background(), a, rule, uint64(os.Getpid()))
 		fmt.Fprintln(os.Stdout, answer.Granted)
@@ -160,9 +162,9 @@ type helper struct {
 	out io.ReadCloser
 }
 
-func start(tb testing.TB, part, dir string, capacity int) *helper {
+func start(tb testing.TB, part, dir string, capacity int, args ...string) *helper {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), os.Args[0], dir, strconv.Itoa(capacity))
+	cmd := exec.CommandContext(tb.Context(), os.Args[0], append([]string{dir, strconv.Itoa(capacity)}, args...)...)
 	cmd.Env = append(os.Environ(), helperVariable+"="+part, "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
