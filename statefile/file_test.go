@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,7 +92,7 @@ func TestOneSlotDamaged(t *testing.T) {
 		data[at] ^= 1 << (at % 8)
 		check("flip", at, data)
 	}
-	for _, at := range []int{0, 1, 100, 511, 512, 513, 700, 1023} {
+	for at := range good {
 		end := (at/slot + 1) * slot
 		for what, fill := range map[string]byte{"zeros from": 0, "rubbish from": 0xa5} {
 			data := bytes.Clone(good)
@@ -101,6 +103,42 @@ func TestOneSlotDamaged(t *testing.T) {
 				continue
 			}
 			check(what, at, data)
+		}
+	}
+	seed := rand.Uint64()
+	dice := rand.New(rand.NewPCG(seed, 0))
+	for i := range 200 {
+		data := bytes.Clone(good)
+		at := i % 2 * slot
+		for j := range slot {
+			data[at+j] = byte(dice.Uint32())
+		}
+		check(fmt.Sprintf("random content of seed %d, round %d,", seed, i), at, data)
+	}
+}
+
+// Property 22: a file that was cut off anywhere within its second slot is the
+// record that stands in the first, and one that lost more is damaged. Either way
+// the next change makes it whole again.
+func TestTruncatedToEveryLength(t *testing.T) {
+	f := file(t)
+	put(t, f, "older")
+	put(t, f, "newer")
+	good := raw(t, f)
+	for length := range good {
+		overwrite(t, f, good[:length])
+		want, payload := statefile.Intact, "older"
+		if length < slot {
+			want, payload = statefile.Damaged, ""
+		}
+		if c := read(t, f); c.State != want || string(c.Payload) != payload {
+			t.Fatalf("cut to %d bytes: Read() = %+v, want state %d with %q", length, c, want, payload)
+		}
+		if copied := put(t, f, "next"); (copied != "") != (length < slot) {
+			t.Fatalf("cut to %d bytes: Change() copied to %q, want a copy of what was damaged", length, copied)
+		}
+		if c := read(t, f); string(c.Payload) != "next" || len(raw(t, f)) != 2*slot {
+			t.Fatalf("cut to %d bytes: Read() after a change = %+v of %d bytes, want next", length, c, len(raw(t, f)))
 		}
 	}
 }

@@ -45,10 +45,17 @@ type slots struct {
 }
 
 // readSlots finds the current slot in the bytes of a file: the newer one that is
-// intact and whose payload is valid.
+// intact and whose payload is valid. A file that lost its end is like one whose
+// second slot is damaged.
 func readSlots(data []byte, valid func([]byte) bool) slots {
-	if len(data) != fileSize {
-		return slots{newer: claimsNewer(data)}
+	switch {
+	case len(data) == fileSize:
+	case claimsNewer(data):
+		return slots{newer: true}
+	case len(data) < slotSize || len(data) > fileSize:
+		return slots{}
+	default: // cut off within the second slot
+		data = append(data, make([]byte, fileSize-len(data))...)
 	}
 	current, other := readSlot(data, 0), readSlot(data, 1)
 	if current.payload == nil || other.payload != nil && other.seq > current.seq {
