@@ -123,5 +123,6 @@ func (p *hookProcess) KillLeftovers()     {}
 
 func (p *hookProcess) Result() exec.Result {
 	got := p.Process.Result()
+	p.Close()
 	return exec.Result{Code: got.Code, Signal: got.Signal, Stdout: got.Stdout}
 }

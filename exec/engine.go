@@ -298,10 +298,12 @@ func (r *run) attend(started Process, from time.Time) (res Result, timedOut bool
 	// What came before this instant came during the attempt, whichever of the
 	// two the select happened to see first.
 	r.news()
-	r.out.Killed = p.killed
 	r.out.CancelledInAttempt = r.cancel != NotCancelled // none starts after a cancel
 	r.left = started
-	return p.Result(), timedOut
+	res = p.Result()
+	// A KILL may also have been for what the command left behind.
+	r.out.Killed = p.killed && res.Signal != 0
+	return res, timedOut
 }
 
 // retry waits, with the failed attempt's leftovers ending meanwhile, and

@@ -4,6 +4,8 @@ package proc
 // the caller asks: a background process of a successful command was meant. A
 // failed attempt's group is ended in two steps, so that the wait before the
 // next attempt is its grace: EndGroup at once, KillGroup before the next start.
+// One that was being ended while its leader lived is followed to its end: the
+// limit that has passed was for all of it, and its grace is the leader's.
 
 import (
 	"errors"
@@ -23,16 +25,13 @@ func (p *Process) GroupAlive() bool {
 	return p.groupAlive()
 }
 
-// EndGroup asks what the child left in its New group to end: SIGTERM, unless
-// Terminate sent it already, and SIGCONT. In Shared mode it does nothing.
+// EndGroup asks what the child left in its New group to end: SIGTERM and
+// SIGCONT. In Shared mode it does nothing.
 func (p *Process) EndGroup() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.group != New || !p.groupAlive() {
 		return nil
-	}
-	if p.terminated {
-		return p.signal(syscall.SIGCONT)
 	}
 	return p.terminate()
 }
@@ -61,6 +60,48 @@ func (p *Process) KillGroup() bool {
 		awaitMember(p.pid, left)
 	}
 	return true
+}
+
+// awaitGroup returns when nothing is left of a New group that was told to end,
+// and reports whether that is so. A Kill that does not get it there ends the
+// wait after settleLimit.
+func (p *Process) awaitGroup() bool {
+	hurry := p.hurry
+	var over <-chan time.Time // since the Kill
+	for p.toBeAwaited() {
+		if over == nil && p.wasKilled() {
+			hurry, over = nil, time.NewTimer(settleLimit).C
+		}
+		select {
+		case <-p.memberEnds():
+		case <-hurry:
+		case <-over:
+			return false
+		}
+	}
+	return true
+}
+
+// memberEnds returns a channel that is closed when a member of the group has
+// ended, or memberLimit is over.
+func (p *Process) memberEnds() <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		awaitMember(p.pid, memberLimit)
+	}()
+	return ended
+}
+
+// memberLimit is how long one member is waited for at a stretch. It bounds what
+// stays behind when another member's end has ended the wait.
+const memberLimit = time.Minute
+
+// toBeAwaited reports whether a group was told to end and has not.
+func (p *Process) toBeAwaited() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return (p.terminated || p.killed) && p.group == New && p.groupAlive()
 }
 
 func (p *Process) groupAlive() bool {

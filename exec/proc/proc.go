@@ -18,6 +18,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -90,6 +91,9 @@ type Result struct {
 	// LeftOpen reports that somebody else still held a captured stream open
 	// when WaitDelay was over, usually a background process.
 	LeftOpen bool
+	// Unended reports that members of a New group have outlived a Kill: another
+	// user's, or stuck in the system.
+	Unended bool
 	// MidLine reports that captured stderr ended without a newline, so that a
 	// line of our own needs one first.
 	MidLine bool
@@ -158,6 +162,9 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // output was read to the end, or WaitDelay is over. Everything the child itself
 // wrote is waited for as long as our own reader goes on taking it; a reader that
 // takes nothing for a whole WaitDelay, or a Kill, ends that too.
+//
+// A New group that Terminate or Kill has asked to end has ended only when all of
+// it has: Done waits for what outlives the child, until a Kill ends that as well.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Result returns how the process ended. It may be called after Done only.
@@ -168,14 +175,25 @@ func (p *Process) Result() Result {
 
 // Close ends what a finished process still holds: captured output that others
 // left open is no longer passed on, and its writers get SIGPIPE. Until then it
-// is passed on as it comes, though not recorded. Members left in a New group can
-// no longer be signalled. Call it after Done, and for the last attempt before
-// any line of our own.
+// is passed on as it comes, though not recorded. Call it after Done, and before
+// the last lines of our own. It does Release as well.
 func (p *Process) Close() {
-	<-p.done
+	p.Release()
 	for _, s := range p.streams() {
 		s.close()
 	}
+}
+
+// Lingers reports whether others still hold captured output open that was left
+// open when Done was closed. Call it after Done.
+func (p *Process) Lingers() bool {
+	return slices.ContainsFunc(p.streams(), (*stream).lingers)
+}
+
+// Release gives up a New group: members that are left in it can no longer be
+// signalled. What lingers is still passed on. Call it after Done.
+func (p *Process) Release() {
+	<-p.done
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
@@ -198,6 +216,7 @@ func (p *Process) wait() {
 	waitable(p.pid)
 	p.reap()
 	close(p.exited)
+	p.result.Unended = !p.awaitGroup()
 	p.settle()
 	close(p.done)
 }

@@ -5,10 +5,10 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/retryx/retryx/exec/proc"
 )
@@ -206,25 +206,59 @@ func TestStragglersAreEnded(t *testing.T) { // scenario 29
 	}
 }
 
-func TestEndGroupTerminatesOnlyOnce(t *testing.T) {
-	spec := helper(`spawn:report:TERM,CONT|out:ready\n|hang:`, "hang:")
+// A limit is for the whole group: its end is that of the last member, which a
+// Kill after the child's end still reaches.
+func TestTerminatedGroupIsFollowedToItsEnd(t *testing.T) { // scenario 28
+	for _, test := range []struct {
+		name, straggler string
+		kill            bool
+	}{
+		{"it ignores TERM", "ignore:TERM", true},
+		{"it takes its leave", "quit:TERM=0", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in, leave := piped(t, "")
+			spec := helper(`spawn:`+test.straggler+`|out:ready\n|readline:|out:over\n|hang:`, "hang:")
+			spec.Stdin = in
+			spec.Group = proc.New
+			p, out := startRead(t, spec)
+			in.Close()
+			out.want("ready")
+			if err := p.Terminate(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, p.Exited(), "exit of the child")
+			if test.kill {
+				select {
+				case <-p.Done():
+					t.Fatal("Done while a member of the group lives")
+				case <-time.After(20 * time.Millisecond):
+				}
+				writeString(t, leave, "\n")
+				out.want("over") // so it has lived until now
+				if err := p.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				out.want("quit")
+			}
+			if got := finish(t, p); got.Unended || got.Signal != syscall.SIGTERM {
+				t.Errorf("Unended, signal = %v, %v, want false, TERM", got.Unended, got.Signal)
+			}
+			out.ended()
+		})
+	}
+}
+
+// What nobody asked to end is not waited for: a daemon was meant.
+func TestGroupOfAnEndedChildIsNotAwaited(t *testing.T) { // scenario 30
+	spec := helper(`spawn:out:ready\n|hang:`, "exit:3")
 	spec.Group = proc.New
 	p, out := startRead(t, spec)
 	out.want("ready")
-	if err := p.Terminate(); err != nil {
-		t.Fatal(err)
+	if got := finish(t, p); got.Code != 3 || got.Unended || !p.GroupAlive() {
+		t.Errorf("code, Unended, GroupAlive = %d, %v, %v, want 3, false, true", got.Code, got.Unended, p.GroupAlive())
 	}
-	finish(t, p)
-	both := []string{out.line(), out.line()}
-	if joined := strings.Join(both, " "); !strings.Contains(joined, "got SIGTERM") || !strings.Contains(joined, "got SIGCONT") {
-		t.Fatalf("after Terminate = %q, want TERM and CONT", both)
-	}
-	if err := p.EndGroup(); err != nil {
-		t.Fatal(err)
-	}
-	out.want("got SIGCONT")
-	send(t, p, syscall.SIGCONT) // as a last event: a second TERM would come before
-	out.want("got SIGCONT")
 }
 
 func TestNothingLeft(t *testing.T) { // scenario 34

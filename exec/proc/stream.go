@@ -56,6 +56,7 @@ type stream struct {
 	to      *fileWriter   // nil: nowhere
 	spool   *Spool        // nil: none
 	settled chan struct{} // closed when nothing more will be recorded
+	over    chan struct{} // closed when nothing more will be read
 
 	writing atomic.Bool
 
@@ -77,7 +78,7 @@ type ending struct {
 }
 
 func newStream(r *os.File, sink Sink, isPty bool) *stream {
-	s := &stream{r: r, pty: isPty, spool: sink.Spool, last: '\n', settled: make(chan struct{})}
+	s := &stream{r: r, pty: isPty, spool: sink.Spool, last: '\n', settled: make(chan struct{}), over: make(chan struct{})}
 	if sink.Spool == nil && sink.File != nil {
 		s.to = newFileWriter(sink.File)
 	}
@@ -86,6 +87,7 @@ func newStream(r *os.File, sink Sink, isPty bool) *stream {
 
 // run copies until the last writer is gone or close is called.
 func (s *stream) run() {
+	defer close(s.over)
 	defer func() { _ = s.r.Close() }()
 	buf := make([]byte, copyBytes)
 	for {
@@ -245,3 +247,14 @@ func (s *stream) seal() ending {
 }
 
 func (s *stream) close() { _ = s.r.Close() }
+
+func (s *stream) lingers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.over:
+		return false
+	default:
+		return s.leftOpen
+	}
+}

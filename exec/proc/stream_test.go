@@ -318,7 +318,7 @@ func TestLeftoversAreDrainedUntilClose(t *testing.T) { // scenarios 30 and 63
 	}
 	defer command.Close()
 	w, errors := pipe(t)
-	spec := helper(`spawn:readline:|err:late\n|readline:|err:too late\n|out:unharmed\n`)
+	spec := helper(`spawn:readline:|err:late\n|readline:|err:still heard\n|readline:|err:too late\n|out:unharmed\n`)
 	spec.Stdin = in
 	spec.Stderr = proc.Sink{File: w, Tee: true}
 	spec.WaitDelay = 10 * time.Millisecond
@@ -332,6 +332,12 @@ func TestLeftoversAreDrainedUntilClose(t *testing.T) { // scenarios 30 and 63
 	errors.want("late")
 	if got := p.Result(); len(got.Stderr) != 0 {
 		t.Errorf("tail after Done = %q, want %q", got.Stderr, "")
+	}
+	p.Release()
+	command.WriteString("\n")
+	errors.want("still heard") // not even that ends its output
+	if !p.Lingers() {
+		t.Error("Lingers() = false, want true")
 	}
 	p.Close()
 	w.Close()
