@@ -27,7 +27,8 @@ type child struct {
 	argv       []string // of the attempt at hand, expanded
 	classifier *classify.Classifier
 	last       *proc.Process
-	linger     bool // the last attempt left its captured stderr open
+	linger     bool            // the last attempt left its captured stderr open
+	before     []*proc.Process // earlier attempts whose captured output others still hold
 }
 
 // Start starts one attempt.
@@ -82,12 +83,37 @@ func (c *child) setArgv(argv []string) {
 	})
 }
 
-// release lets go of the attempt before this one.
+// release lets go of the attempt before this one. What it left behind may write
+// on: its output ends with retryx, not with the attempt.
 func (c *child) release() {
-	if c.last != nil {
-		c.last.Close()
-		c.last = nil
+	c.before = slices.DeleteFunc(c.before, func(p *proc.Process) bool { return !p.Lingers() })
+	if c.last == nil {
+		return
 	}
+	if c.last.Lingers() {
+		c.last.Release()
+		c.before = append(c.before, c.last)
+	} else {
+		c.last.Close()
+	}
+	c.last = nil
+}
+
+// lingers reports whether something of any attempt holds its stderr open.
+func (c *child) lingers() bool {
+	linger := c.last != nil && c.linger
+	c.release()
+	return linger || len(c.before) > 0
+}
+
+// close lets go of all that the attempts left. Only what is ours is written
+// after it.
+func (c *child) close() {
+	c.release()
+	for _, p := range c.before {
+		p.Close()
+	}
+	c.before = nil
 }
 
 // Judge tells what kind of failure the attempt was.
@@ -104,7 +130,7 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 	}
 	if err := c.streams.spoolErr(); err != nil {
 		// Its output is lost, whatever else became of it.
-		v = exec.Verdict{Verdict: classify.Verdict{Class: classify.Permanent, Rule: "output/lost", Evidence: err.Error(), Matched: true}}
+		v = exec.Verdict{Verdict: classify.Verdict{Class: classify.Permanent, Rule: outputLostRule, Evidence: err.Error(), Matched: true}}
 	}
 	return v
 }
@@ -185,6 +211,9 @@ func (p *process) Result() exec.Result {
 	}
 	if got.WriteErr != nil && !errors.Is(got.WriteErr, syscall.EPIPE) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("output_lost: pass on the command's output: %s", got.WriteErr))
+	}
+	if got.Unended {
+		r.Warnings = append(r.Warnings, "timeout_not_enforced: something that the command started outlived the KILL")
 	}
 	if got.WaitErr != nil {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("exit status lost: %s", got.WaitErr))

@@ -16,6 +16,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -26,11 +27,11 @@ import (
 // annotator writes workflow commands; the zero value writes none.
 type annotator struct {
 	on      bool
-	w       *os.File
+	w       io.Writer
 	summary string // the file of the job's summary, "" without one
 }
 
-func newAnnotator(mode string, w *os.File, vars map[string]string) annotator {
+func newAnnotator(mode string, w io.Writer, vars map[string]string) annotator {
 	if mode == "off" || mode == "auto" && vars["GITHUB_ACTIONS"] != "true" {
 		return annotator{}
 	}

@@ -7,6 +7,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ const evidenceShown = 120
 
 // lines is the engine's Observer.
 type lines struct {
-	w        *os.File
+	w        io.Writer
 	quiet    bool
 	verbose  bool
 	terminal bool

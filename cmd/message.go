@@ -47,6 +47,8 @@ func sentence(o *exec.Outcome, f facts) string {
 		return "cancelled: the command was interrupted (" + howEnded(last) + ")"
 	case exec.StartFailed:
 		return notStarted(last, f.command)
+	case outputLost:
+		return lostOutput(o.Fault)
 	case exec.StdinConsumed:
 		return "not retried: the command's input is used up; to give every attempt the same input: --stdin replay"
 	}
@@ -212,6 +214,15 @@ func because(detail string) string {
 	return " (" + detail + ")"
 }
 
+// lostOutput is about a command that did its work.
+func lostOutput(fault error) string {
+	text := "the command succeeded, but its output is lost"
+	if fault == nil {
+		return text
+	}
+	return text + ": " + fault.Error() + "; make room where stdout goes"
+}
+
 func internalError(fault error) string {
 	if fault == nil {
 		return "retryx itself failed"
@@ -224,6 +235,9 @@ func stoppedByJudgement(o *exec.Outcome, f facts) string {
 	last := o.Last()
 	if last == nil {
 		return fmt.Sprintf("ended as %s: %s", o.Label, o.Reason)
+	}
+	if last.Verdict.Rule == outputLostRule {
+		return "stopped: " + last.Verdict.Evidence + "; make room where TMPDIR points, or do not hold the output back"
 	}
 	text := "stopped: " + judged(last)
 	answer := answered(o, last)

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -37,6 +36,7 @@ const (
 // together before the first attempt and does not change afterwards.
 type invocation struct {
 	env      Env
+	voice    voice
 	vars     map[string]string
 	conf     *configuration
 	settings *settings
@@ -89,7 +89,7 @@ func complain(env Env, err error) int {
 }
 
 func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, error) {
-	inv := &invocation{env: env, vars: env.variables(), command: command, started: time.Now()}
+	inv := &invocation{env: env, voice: voice{file: env.Stderr}, vars: env.variables(), command: command, started: time.Now()}
 	s, conf, err := readSettings(inv.vars, flags, inv.started)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	if shared {
 		c.group = proc.Shared
 	}
-	defer c.release()
+	defer c.close()
 	l := inv.lines(c)
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
@@ -248,14 +248,12 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 		e.Hooks = &hookRunner{commands: s.hooks, child: c, stderr: inv.env.Stderr, redact: inv.redact, document: inv.document}
 	}
 	o := runEngine(e, c)
-	if c.last != nil && c.linger {
+	if c.lingers() {
 		o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
 	}
-	c.release()
+	c.close()
 	o.Warnings = append(o.Warnings, c.streams.warnings...)
-	if err := c.streams.deliver(o); err != nil {
-		lose(o, err)
-	}
+	deliver(c.streams.due(o), o, signals)
 	if inv.speaks(o) { // else stderr is the child's alone, to the last byte
 		l.fresh()
 	}
@@ -280,20 +278,6 @@ func runEngine(e *exec.Engine, c *child) (o *exec.Outcome) {
 	return e.Run()
 }
 
-// lose turns a run whose output could not be delivered into what it is.
-func lose(o *exec.Outcome, err error) {
-	o.Warnings = append(o.Warnings, "output_lost: pass on the command's output: "+err.Error())
-	switch {
-	case errors.Is(err, syscall.EPIPE):
-		o.Label, o.Reason = exec.Abandoned, exec.OutputClosed
-	case o.Label == exec.Success:
-		o.Label, o.Reason = exec.HardFailure, outputLost
-	}
-}
-
-// outputLost is the reason of a success whose output could not be passed on.
-const outputLost exec.Reason = "output_lost"
-
 // caller returns whoever waits for us, nil when nobody is looked at.
 func (inv *invocation) caller(shared bool) exec.Caller {
 	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout, shared); c != nil {
@@ -316,9 +300,9 @@ func (inv *invocation) lines(c *child) *lines {
 	s := inv.settings
 	w := inv.env.Stderr
 	return &lines{
-		w: w, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
+		w: &inv.voice, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
 		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
-		limit: s.policy.MaxAttempts, effect: inv.effect(), ci: newAnnotator(s.ci, w, inv.vars),
+		limit: s.policy.MaxAttempts, effect: inv.effect(), ci: newAnnotator(s.ci, &inv.voice, inv.vars),
 		budget: inv.unpayable,
 	}
 }
@@ -386,7 +370,7 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 		return end
 	}
 	if err := inv.dest.write(doc); err != nil && s.outcome != "stderr" {
-		say(inv.env.Stderr, "write outcome to %s: %s", s.outcome, err)
+		say(&inv.voice, "write outcome to %s: %s", s.outcome, err)
 	}
 	return end
 }
@@ -414,7 +398,7 @@ func (inv *invocation) speaks(o *exec.Outcome) bool {
 func (inv *invocation) sayHow(o *exec.Outcome) {
 	s, f := inv.settings, inv.facts(o)
 	text := f.message
-	ci := newAnnotator(s.ci, inv.env.Stderr, inv.vars)
+	ci := newAnnotator(s.ci, &inv.voice, inv.vars)
 	ci.sum(strings.Join(inv.redact.argv(inv.command), " "), string(o.Label), string(o.Reason), strconv.Itoa(o.AttemptCount), shortDuration(o.Elapsed))
 	if s.quiet {
 		return
@@ -427,5 +411,5 @@ func (inv *invocation) sayHow(o *exec.Outcome) {
 		ci.annotate(level, f.tool+": "+string(o.Reason), text)
 		text = newPainter(s.color, inv.env.Stderr, inv.vars).bad.Sprint(text)
 	}
-	say(inv.env.Stderr, "%s", text)
+	say(&inv.voice, "%s", text)
 }

@@ -172,24 +172,30 @@ func (s *streams) noteEnd(midLine bool) {
 	s.midLine = midLine
 }
 
-// deliver passes on what was kept back, now that it is known how the run ended.
-func (s *streams) deliver(o *exec.Outcome) error {
-	succeeded := o.Label == exec.Success || o.Reason == exec.OrphanedSuccess
-	if s.hold {
-		if succeeded {
-			return nil
-		}
-		// What could not be kept is lost already, and the run says so; what was
-		// kept is still worth reading.
-		_ = s.errSpool.CopyTo(s.stderr)
-		s.midLine = s.heldMid
-		return s.outSpool.CopyTo(s.stdout)
-	}
+// A delivery is output that was kept back and is to be passed on.
+type delivery struct {
+	spool *proc.Spool
+	to    *os.File
+	spare bool // its loss is told already
+}
+
+// due returns what of the output that was kept back is wanted, now that it is
+// known how the run ended.
+func (s *streams) due(o *exec.Outcome) []delivery {
 	last := o.Last()
-	if s.outSpool == nil || last == nil || s.mode == "commit" && !last.Verdict.Succeeded {
+	succeeded := o.Label == exec.Success || o.Reason == exec.OrphanedSuccess
+	switch {
+	case s.hold && succeeded:
+		return nil
+	case s.hold:
+		s.midLine = s.heldMid
+		// What of it could not be kept is lost already, and the run says so; what
+		// was kept is still worth reading.
+		return []delivery{{s.errSpool, s.stderr, true}, {s.outSpool, s.stdout, false}}
+	case s.outSpool == nil || last == nil || s.mode == "commit" && !last.Verdict.Succeeded:
 		return nil
 	}
-	return s.outSpool.CopyTo(s.stdout)
+	return []delivery{{s.outSpool, s.stdout, false}}
 }
 
 func (s *streams) warn(text string) {

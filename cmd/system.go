@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -56,6 +57,6 @@ func Version() string {
 }
 
 // say writes one line of our own.
-func say(w *os.File, format string, args ...any) {
+func say(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, "retryx: "+format+"\n", args...)
 }

@@ -82,7 +82,7 @@ type Outcome struct {
 	Corrections    []Correction
 	Reconciliation *Reconciliation
 	Warnings       []string
-	Fault          error // retryx's own failure, for InternalError
+	Fault          error // what failed of retryx's own, for InternalError and where output was lost
 }
 
 // Last returns the last attempt, or nil when none ran.
