@@ -1,0 +1,230 @@
+package faulttest_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/retryx/retryx/budget"
+)
+
+// program is one way to run the whole program on a record of ten tokens.
+type program struct {
+	name    string
+	flags   []string
+	script  string // of the command, which writes a line to each stream
+	status  int    // that the command ends with, and so must the program
+	outcome string
+	reasons []string
+	policy  string // that acts when the store fails
+	// pays says how many retries one decision of the policy may have allowed
+	// beside what was charged.
+	pays func(unusable bool) int
+}
+
+const attempts = 3
+
+func programs() []program {
+	const failure, success = "echo run; echo oops >&2; exit 7", "echo run; echo oops >&2"
+	none := func(bool) int { return 0 }
+	return []program{
+		{
+			name: "named", flags: []string{"-b", name}, script: failure, status: 7, outcome: "retryable_failure",
+			reasons: []string{"attempts_exhausted", "budget_unavailable"}, policy: budget.PolicyClosed, pays: none,
+		},
+		{
+			name: "implicit", script: failure, status: 7, outcome: "retryable_failure",
+			reasons: []string{"attempts_exhausted", "budget_denied"}, policy: budget.PolicyLocal,
+			pays: func(unusable bool) int {
+				if unusable {
+					return capacity
+				}
+				return 1
+			},
+		},
+		{
+			name: "open", flags: []string{"-b", name, "--budget-on-error", "open"}, script: failure, status: 7, outcome: "retryable_failure",
+			reasons: []string{"attempts_exhausted"}, policy: budget.PolicyOpen, pays: func(bool) int { return attempts },
+		},
+		{
+			name: "success", flags: []string{"-b", name}, script: success, outcome: "success",
+			reasons: []string{"succeeded"}, pays: none,
+		},
+	}
+}
+
+// ending is what a run left.
+type ending struct {
+	status         syscall.WaitStatus
+	stdout, stderr string
+	outcome        struct {
+		Outcome  string `json:"outcome"`
+		Reason   string `json:"reason"`
+		Attempts int    `json:"attempt_count"`
+		Budgets  []struct {
+			Policy *string `json:"policy"`
+		} `json:"budgets"`
+	}
+}
+
+// run runs the program under the tracer. The command is a shell by the name of the
+// record, after which an implicit budget is named.
+func (p *program) run(t *testing.T, home string, judge func(call) verdict) ending {
+	t.Helper()
+	args := slices.Concat(
+		[]string{"--state-dir", filepath.Join(home, "state"), "--delay", "1ms", "--max-delay", "1ms", "--jitter", "none", "-n", fmt.Sprint(attempts)},
+		p.flags, []string{"--", filepath.Join(home, name), "-c", p.script})
+	c := play(partProgram, args...)
+	c.Env = append(c.Env, "HOME="+home)
+	files := map[string]*os.File{}
+	for _, stream := range []string{"stdout", "stderr"} {
+		// For appending, as a file that begins empty is cut back before a retry.
+		f, err := os.OpenFile(filepath.Join(home, stream), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files[stream] = f
+	}
+	c.Stdout, c.Stderr = files["stdout"], files["stderr"]
+	e := ending{status: trace(t, c, judge).wait()}
+	e.stdout, e.stderr = written(t, home, "stdout"), written(t, home, "stderr")
+	last := strings.TrimSpace(e.stderr)
+	last = last[strings.LastIndex(last, "\n")+1:]
+	if err := json.Unmarshal([]byte(last), &e.outcome); err != nil {
+		t.Errorf("the last line of stderr is no outcome: %v\n%s", err, e.stderr)
+	}
+	return e
+}
+
+func written(t *testing.T, home, stream string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(home, stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Property 25: whichever call about the state directory fails in a run of the
+// whole program, and however, the command runs as it would, its status and its
+// output are the program's, the policy is the one that was chosen, and no retry
+// runs that neither the record nor the policy has paid for.
+//
+// When RETRYX_STRESS is 1, each call fails in each way, alone and with all calls
+// after it. Else it fails in one way, in turn alone or with those after it, and
+// all programs but the first take every fourth call.
+func TestProgramWhenAnyCallFails(t *testing.T) {
+	stress := os.Getenv("RETRYX_STRESS") == "1"
+	for i, p := range programs() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			if err := os.Symlink("/bin/sh", filepath.Join(home, name)); err != nil {
+				t.Fatal(err)
+			}
+			calls, acted := p.try(t, home, fault{}, false)
+			runs := 0
+			for n := range calls {
+				for _, w := range ways(n, stress) {
+					if stress || i == 0 || n%len(programs()) == i {
+						_, policy := p.try(t, home, fault{n + 1, w.errno}, w.on)
+						acted, runs = acted || policy, runs+1
+					}
+				}
+			}
+			if acted != (p.policy != "") {
+				t.Errorf("a policy acted: %v, want %v", acted, p.policy != "")
+			}
+			t.Logf("%d calls, %d runs", calls, runs)
+		})
+	}
+}
+
+// way is how a call fails.
+type way struct {
+	errno syscall.Errno
+	on    bool // all calls after it fail too
+}
+
+// ways are those that the nth call fails in.
+func ways(n int, stress bool) []way {
+	var all []way
+	for errno := range errnos() {
+		all = append(all, way{errno, false}, way{errno, true})
+	}
+	if stress {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b way) int { return cmp.Compare(a.errno, b.errno) })
+	return all[n%len(all):][:1]
+}
+
+// try returns how many calls the run made, and whether a policy acted.
+func (p *program) try(t *testing.T, home string, f fault, on bool) (calls int, acted bool) {
+	t.Helper()
+	dir := filepath.Join(home, "state")
+	stock(t, dir, 10)
+	s := &saboteur{dir: dir, fault: f, on: on}
+	e := p.run(t, home, s.judge)
+	at := "without a fault"
+	if f.nth > 0 && f.nth <= len(s.calls) {
+		at = fmt.Sprintf("%v (%v), on %v", f, s.calls[f.nth-1], on)
+	}
+	p.check(t, at, e, f)
+	p.checkPaid(t, at, dir, e, f)
+	return len(s.calls), policyOf(e) != ""
+}
+
+func (p *program) check(t *testing.T, at string, e ending, f fault) {
+	t.Helper()
+	if !e.status.Exited() || e.status.ExitStatus() != p.status {
+		t.Errorf("%s: it ended with %#x, want exit status %d\n%s", at, e.status, p.status, e.stderr)
+	}
+	n := e.outcome.Attempts
+	if want := strings.Repeat("run\n", n); n < 1 || e.stdout != want || strings.Count(e.stderr, "oops\n") != n {
+		t.Errorf("%s: %d attempts wrote %q and\n%s", at, n, e.stdout, e.stderr)
+	}
+	if o := e.outcome; o.Outcome != p.outcome || !slices.Contains(p.reasons, o.Reason) || f.nth == 0 && o.Reason != p.reasons[0] {
+		t.Errorf("%s: outcome %s, %s, want %s, one of %v\n%s", at, o.Outcome, o.Reason, p.outcome, p.reasons, e.stderr)
+	}
+	if got := policyOf(e); got != "" && got != p.policy {
+		t.Errorf("%s: policy %q acted, want %q", at, got, p.policy)
+	}
+	if full := p.policy != "" && n < attempts; full && policyOf(e) == "" {
+		t.Errorf("%s: %d attempts, and no policy says why\n%s", at, n, e.stderr)
+	}
+}
+
+func (p *program) checkPaid(t *testing.T, at, dir string, e ending, f fault) {
+	t.Helper()
+	left := balance(t, dir).Bucket.Tokens
+	if p.policy == "" {
+		if left != tokens(10) && left != tokens(10)+bonus {
+			t.Errorf("%s: %s tokens are left, want 10 or 10.1", at, left)
+		}
+		return
+	}
+	retries, charged := e.outcome.Attempts-1, int((tokens(10)-left)/budget.Token)
+	if policyOf(e) != "" {
+		charged += p.pays(errnos()[f.errno])
+	}
+	if retries > charged || left > tokens(10) || left < tokens(10-retries-1) {
+		t.Errorf("%s: %d retries and %s tokens left, want each paid and at most one token lost", at, retries, left)
+	}
+}
+
+func policyOf(e ending) string {
+	for _, b := range e.outcome.Budgets {
+		if b.Policy != nil {
+			return *b.Policy
+		}
+	}
+	return ""
+}
