@@ -161,7 +161,7 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // Done is closed when the child has ended and Result is complete: its captured
 // output was read to the end, or WaitDelay is over. Everything the child itself
 // wrote is waited for as long as our own reader goes on taking it; a reader that
-// takes nothing for a whole WaitDelay, or a Kill, ends that too.
+// takes nothing for a whole WaitDelay ends that too, and so does a Kill.
 //
 // A New group that Terminate or Kill has asked to end has ended only when all of
 // it has: Done waits for what outlives the child, until a Kill ends that as well.

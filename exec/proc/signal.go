@@ -39,8 +39,8 @@ func (p *Process) Terminate() error {
 }
 
 // Kill ends the child with SIGKILL. If the child is gone already it ends the
-// wait for its captured output instead, so that Done follows at once. After a
-// Kill, Done comes no later than WaitDelay after the exit.
+// wait for its captured output instead: Done follows within half a second. After
+// a Kill, Done comes no later than that and WaitDelay after the exit.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

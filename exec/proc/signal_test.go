@@ -220,6 +220,7 @@ func TestTerminatedGroupIsFollowedToItsEnd(t *testing.T) { // scenario 28
 			in, leave := piped(t, "")
 			spec := helper(`spawn:`+test.straggler+`|out:ready\n|readline:|out:over\n|hang:`, "hang:")
 			spec.Stdin = in
+			spec.Stderr.Tee = true
 			spec.Group = proc.New
 			p, out := startRead(t, spec)
 			in.Close()
@@ -242,8 +243,12 @@ func TestTerminatedGroupIsFollowedToItsEnd(t *testing.T) { // scenario 28
 			} else {
 				out.want("quit")
 			}
-			if got := finish(t, p); got.Unended || got.Signal != syscall.SIGTERM {
+			got := finish(t, p)
+			if got.Unended || got.Signal != syscall.SIGTERM {
 				t.Errorf("Unended, signal = %v, %v, want false, TERM", got.Unended, got.Signal)
+			}
+			if got.LeftOpen || got.WriteErr != nil {
+				t.Errorf("LeftOpen, WriteErr = %v, %v, want false, nil: nobody is left", got.LeftOpen, got.WriteErr)
 			}
 			out.ended()
 		})

@@ -189,11 +189,12 @@ func (s *stream) fail(err error) {
 	}
 }
 
-// expect starts the clock: the child is gone, the end should come soon.
+// expect starts the clock: the child is gone, the end should come soon. One that
+// lingers already has no deadline any more.
 func (s *stream) expect(delay time.Duration) {
-	select {
-	case <-s.settled:
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leftOpen {
 		_ = s.r.SetReadDeadline(time.Now().Add(delay))
 	}
 }
@@ -208,9 +209,10 @@ func (s *stream) await(delay time.Duration, hurry <-chan struct{}, killed func()
 		select {
 		case <-s.settled:
 			return
-		case <-hurry:
-			s.fail(ErrStuck)
-			return
+		case <-hurry: // what has come already is still taken
+			hurry, delay = nil, min(delay, settleLimit)
+			s.expect(delay)
+			timer.Reset(delay)
 		case <-timer.C:
 			stuck := s.moved() == seen
 			if s.writing.Load() && (stuck || killed()) {
