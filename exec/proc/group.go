@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// settleLimit bounds how long KillGroup waits for killed processes to be gone.
-const settleLimit = 250 * time.Millisecond
+// settleLimit bounds how long killed processes are waited for. It is no pause:
+// only what the system cannot end, or has no time to, takes it.
+const settleLimit = 2 * time.Second
 
 // GroupAlive reports whether a New group has members that live: the child
 // itself, or others after its end. It is false for a Shared one after the
@@ -36,8 +37,8 @@ func (p *Process) EndGroup() error {
 	return p.terminate()
 }
 
-// KillGroup kills what is left of a New group and waits until it is gone, for a
-// quarter of a second at most. It reports whether it is. In Shared mode it does
+// KillGroup kills what is left of a New group and waits until it is gone, for two
+// seconds at most. It reports whether it is. In Shared mode it does
 // nothing and reports true.
 func (p *Process) KillGroup() bool {
 	if p.group != New {

@@ -46,6 +46,9 @@ type Sink struct {
 
 func (s Sink) captured() bool { return s.Tee || s.Spool != nil }
 
+// hurryLimit is what is left of a WaitDelay after a Kill.
+const hurryLimit = 250 * time.Millisecond
+
 // copyBytes is how much one read takes: half of what a Linux pipe holds.
 const copyBytes = 32 << 10
 
@@ -210,7 +213,7 @@ func (s *stream) await(delay time.Duration, hurry <-chan struct{}, killed func()
 		case <-s.settled:
 			return
 		case <-hurry: // what has come already is still taken
-			hurry, delay = nil, min(delay, settleLimit)
+			hurry, delay = nil, min(delay, hurryLimit)
 			s.expect(delay)
 			timer.Reset(delay)
 		case <-timer.C:
