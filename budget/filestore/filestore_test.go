@@ -189,19 +189,25 @@ func hold(t *testing.T, s *filestore.Store, a budget.Account) (release func()) {
 	return func() { close(free); <-done }
 }
 
-// Waits for a lock are as long as they should be, and end with the context.
+// Property 18: waits for a lock are as long as they should be, and end with the
+// context.
 func TestLockWaits(t *testing.T) {
 	s, _ := timed(t)
 	a := standard("a")
 	withdrawn(t, s, a, 3)
 	defer hold(t, s, a)()
-	begun := time.Now()
-	_, err := s.Settle(t.Context(), a, budget.Settling{Bonus: true}, 0)
-	if took := time.Since(begun); !errors.Is(err, statefile.ErrBusy) || took < filestore.BonusWait || took >= filestore.LockWait {
-		t.Errorf("Settle(bonus) = %v after %v, want ErrBusy between %v and %v", err, took, filestore.BonusWait, filestore.LockWait)
+	took := bonusAgainstALock(t, s, a)
+	for range 20 { // a machine that is busy makes a wait longer, never shorter
+		took = min(took, bonusAgainstALock(t, s, a))
+		if took < filestore.LockWait {
+			break
+		}
 	}
-	begun = time.Now()
-	_, err = s.Withdraw(t.Context(), a, 0)
+	if took >= filestore.LockWait {
+		t.Errorf("Settle(bonus) took %v at best, want it to give up before %v", took, filestore.LockWait)
+	}
+	begun := time.Now()
+	_, err := s.Withdraw(t.Context(), a, 0)
 	if took := time.Since(begun); !errors.Is(err, statefile.ErrBusy) || took < filestore.LockWait || errors.Is(err, budget.ErrUnusable) {
 		t.Errorf("Withdraw() = %v after %v, want ErrBusy, a failure in use, after %v", err, took, filestore.LockWait)
 	}
@@ -210,6 +216,18 @@ func TestLockWaits(t *testing.T) {
 	if _, err = s.Withdraw(ctx, a, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("Withdraw() after the end of the context = %v, want that", err)
 	}
+}
+
+// bonusAgainstALock returns how long a bonus waits for a lock that others hold.
+func bonusAgainstALock(t *testing.T, s *filestore.Store, a budget.Account) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	_, err := s.Settle(t.Context(), a, budget.Settling{Bonus: true}, 0)
+	took := time.Since(begun)
+	if !errors.Is(err, statefile.ErrBusy) || took < filestore.BonusWait {
+		t.Errorf("Settle(bonus) = %v after %v, want ErrBusy after %v", err, took, filestore.BonusWait)
+	}
+	return took
 }
 
 // Property 23 and 8: damage pays for nothing, is told once, keeps the bytes, and
