@@ -84,6 +84,9 @@ func (a *arguments) cluster(arg string, i int) bool {
 // subcommand phrase has.
 func (a *arguments) match(w *ruleset.When) (bool, int) {
 	phrase := 0
+	if len(w.Program) > 0 && !a.isProgram(w.Program) {
+		return false, 0
+	}
 	if len(w.Sub) > 0 {
 		if phrase = a.phrase(w.Sub); phrase == 0 {
 			return false, 0
@@ -99,6 +102,16 @@ func (a *arguments) match(w *ruleset.When) (bool, int) {
 		return false, 0
 	}
 	return true, phrase
+}
+
+// isProgram reports whether the program has one of the names.
+func (a *arguments) isProgram(names []string) bool {
+	for name := range programNames(a.argv[0]) {
+		if slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // phrase returns the length in words of the first phrase that the words start

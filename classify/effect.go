@@ -1,5 +1,10 @@
 package classify
 
+import (
+	"slices"
+	"strings"
+)
+
 // What a command does to the world decides whether repeating it is safe:
 //
 //   - a write that is not declared idempotent and may have been applied when it
@@ -21,7 +26,8 @@ const (
 	EffectUnknown    Effect = "unknown"
 )
 
-// effectOf returns the effect of a command line by its tool's file.
+// effectOf returns the effect of a command line by its tool's file, and by the
+// verbs in it where the file says nothing.
 func (t *tables) effectOf(a *arguments, depth int) Effect {
 	for i := range a.file.Effects {
 		e := &a.file.Effects[i]
@@ -33,32 +39,70 @@ func (t *tables) effectOf(a *arguments, depth int) Effect {
 			return Effect(e.Effect)
 		}
 		if inner := a.inner(phrase, e.After); len(inner) > 0 {
-			return t.innerEffect(inner, depth+1)
+			return t.innerEffect(inner, depth)
 		}
 	}
-	return EffectUnknown
+	return t.undescribedEffect(a.argv, depth)
+}
+
+// undescribedEffect is the effect of a command of which no file knows: what a
+// shell's line does, or what the verbs say.
+func (t *tables) undescribedEffect(argv []string, depth int) Effect {
+	if line := shellLineOf(argv); line != "" {
+		return t.lineEffect(line, depth)
+	}
+	return verbEffect(argv)
 }
 
 // innerEffect reads a command that the tool will run somewhere else. One
-// argument with blanks is a line for the far side's shell.
+// argument, and one that has words of a shell in it, is a line for the far
+// side's shell.
 func (t *tables) innerEffect(argv []string, depth int) Effect {
+	if len(argv) == 1 || slices.ContainsFunc(argv, func(word string) bool { return separator(word) > 0 }) {
+		return t.lineEffect(strings.Join(argv, " "), depth)
+	}
+	return t.commandEffect(argv, depth)
+}
+
+func (t *tables) commandEffect(argv []string, depth int) Effect {
 	if depth > maxNesting {
 		return EffectUnknown
 	}
 	c := Command{tables: t}
-	if len(argv) == 1 {
-		argv = simpleCommand(argv[0])
-	}
 	c.unwrap(argv)
 	if len(c.Argv) == 0 {
 		return EffectUnknown
 	}
 	f := t.described(t.find(c.Argv[0]))
 	if f == nil {
-		return EffectUnknown
+		return t.undescribedEffect(c.Argv, depth+1)
 	}
 	a := parseArguments(f, c.Argv)
-	return t.effectOf(&a, depth)
+	return t.effectOf(&a, depth+1)
+}
+
+// lineEffect is the effect of a shell line: of its commands the one that does
+// most. A line that cannot be taken apart has an unknown one.
+func (t *tables) lineEffect(line string, depth int) Effect {
+	commands := commandsOf(line)
+	if len(commands) == 0 || depth > maxNesting {
+		return EffectUnknown
+	}
+	most := EffectRead
+	for _, argv := range commands {
+		most = graver(most, t.commandEffect(argv, depth+1))
+	}
+	return most
+}
+
+// graver returns the effect of two commands together.
+func graver(a, b Effect) Effect {
+	for _, e := range [...]Effect{EffectWrite, EffectUnknown, EffectRepeatable} {
+		if a == e || b == e {
+			return e
+		}
+	}
+	return EffectRead
 }
 
 // afterEffect turns the class of a built-in rule into the class for a command

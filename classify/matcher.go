@@ -231,7 +231,7 @@ func (m *matcher) scanForeign(f *ruleset.File, best *match) {
 }
 
 func bare(w *ruleset.When) bool {
-	return len(w.Sub) == 0 && len(w.Flags) == 0 && len(w.Without) == 0 && len(w.Words) == 0
+	return len(w.Program) == 0 && len(w.Sub) == 0 && len(w.Flags) == 0 && len(w.Without) == 0 && len(w.Words) == 0
 }
 
 func (m *matcher) consider(f *ruleset.File, r *ruleset.Rule, source int, best *match) {

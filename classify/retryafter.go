@@ -21,7 +21,7 @@ const maxStated = 366 * 24 * time.Hour
 
 const (
 	// quantity is a number with a unit, or several: 18.6s, 1h 2m, 6m0s.
-	quantity = `((?:\d+(?:[.,]\d+)?\s*(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b\s*(?:,|and)?\s*|\d+[hm](?:\d+[ms])*(?:\d+(?:\.\d+)?s)?\s*)+)`
+	quantity = `((?:\d+(?:[.,]\d+)?['"]?\s*(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b\s*(?:,|and)?\s*|\d+[hm](?:\d+[ms])*(?:\d+(?:\.\d+)?s)?\s*)+)`
 	quote    = `["'\\]*`
 )
 
@@ -41,7 +41,7 @@ func statements() []statement {
 		{literalPattern(`retry_?(?:after|in|delay)(?:_?(?:s|sec|secs|seconds))?`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`+quote+`\s*(?:,|}|\]|\)|;|$|\s)`, "retry"), inUnits(time.Second)},
 		{literalPattern(`retry_?-?(?:delay|after|in)`+quote+`\s*[:=]\s*`+quote+quantity, "retry"), asQuantity},
 		{literalPattern(`x-ratelimit-reset-after`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`, "reset-after"), inUnits(time.Second)},
-		{literalPattern(`(?:try|retry)(?: (?:again|this|the|your|request|requests|operation|it|call|message|please))* (?:in|after)(?: about| approximately| at least)? `+quantity, "retry", "try again"), asQuantity},
+		{literalPattern(`(?:try|retry)(?: (?:again|this|the|your|request|requests|operation|it|call|message|please))* (?:in|after)(?: about| approximately| at least)? ['"]?`+quantity, "retry", "try again", "try after", "try in"), asQuantity},
 		{literalPattern(`(?:wait|waiting)(?: for)?(?: about| at least| another)? `+quantity+`(?:before|and (?:try|retry)|then|until|to )`, "wait"), asQuantity},
 		{literalPattern(`(?:available|resets?|expires|lifted|refill\w*)(?: again)? in `+quantity, "available", "reset", "expires", "lifted", "refill"), asQuantity},
 		{literalPattern(`a wait of (\d+) seconds is required`, "a wait of"), inUnits(time.Second)},
@@ -124,7 +124,7 @@ func asQuantity(value string, _ *text, _ int, _ time.Time) (time.Duration, bool)
 		}
 		number := span(value[i:], func(c byte) bool { return digit(c) || c == '.' || c == ',' })
 		i += len(number)
-		i += len(span(value[i:], func(c byte) bool { return c == ' ' || c == '\t' }))
+		i += len(span(value[i:], func(c byte) bool { return c == ' ' || c == '\t' || c == '\'' || c == '"' }))
 		unit := span(value[i:], letter)
 		i += len(unit)
 		d, ok := times(strings.TrimRight(number, ".,"), unitOf(strings.ToLower(unit)))

@@ -28,6 +28,7 @@ func TestRetryAfter(t *testing.T) {
 		{"try again in 6m0s", 6 * time.Minute},
 		{"try again in 1 hour and 5 minutes", 65 * time.Minute},
 		{"Please retry after 30 seconds.", 30 * time.Second},
+		{"exceeded the limit. Please try again after '6' seconds.", 6 * time.Second},
 		{"Please retry your request in 2 minutes", 2 * time.Minute},
 		{"Please wait 45 seconds before retrying", 45 * time.Second},
 		{"Rate limit resets in 90 seconds", 90 * time.Second},

@@ -6,8 +6,9 @@ import "strings"
 // quoted and may hold parameters, whose values are not known but hide neither
 // tool nor flags; assignments before it and redirections are left out. A line
 // with a pipe, a second command, a substitution or a keyword is a program of
-// its own, and its tool is the shell. A parser of the whole language would cost
-// every run more than it could tell here.
+// its own, and its tool is the shell; its commands are read only for what they
+// do to the world. A parser of the whole language would cost every run more
+// than it could tell here.
 
 // simpleCommand returns the words of a shell line that is one simple command,
 // else nil.
@@ -19,6 +20,77 @@ func simpleCommand(line string) []string {
 		return nil
 	}
 	return s.words
+}
+
+// commandsOf returns the simple commands of a shell line, without keywords and
+// without those that only prepare (cd, export); nil for a line that cannot be
+// taken apart.
+func commandsOf(line string) [][]string {
+	var all [][]string
+	s := shellLine{rest: strings.TrimSpace(line)}
+	for {
+		for s.next() {
+		}
+		if s.odd && separator(s.rest) == 0 {
+			return nil
+		}
+		words, ok := withoutKeywords(s.words)
+		if !ok {
+			return nil
+		}
+		if len(words) > 0 && !preparation(words[0]) {
+			all = append(all, words)
+		}
+		s = shellLine{rest: afterCommand(s.rest)}
+		if s.rest == "" {
+			return all
+		}
+	}
+}
+
+// separator returns the length of what ends a command at the start of s, 0 for
+// nothing.
+func separator(s string) int {
+	for _, end := range [...]string{"&&", "||", "|&", ";;", ";", "|", "&", "\n"} {
+		if strings.HasPrefix(s, end) && !strings.HasPrefix(s, "&>") {
+			return len(end)
+		}
+	}
+	return 0
+}
+
+// afterCommand returns what follows the command that ends at the start of s.
+func afterCommand(s string) string {
+	if strings.HasPrefix(s, "#") {
+		_, s, _ = strings.Cut(s, "\n")
+	}
+	return strings.TrimSpace(s[separator(s):])
+}
+
+// withoutKeywords takes off what stands before a command within a compound one;
+// false when the words are no command at all.
+func withoutKeywords(words []string) ([]string, bool) {
+	for len(words) > 0 {
+		switch words[0] {
+		case "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "}", "fi", "done":
+			words = words[1:]
+		case "for":
+			return nil, true
+		default:
+			return words, !keyword(words[0])
+		}
+	}
+	return nil, true
+}
+
+// preparation reports whether a command only sets the stage for others.
+func preparation(word string) bool {
+	switch word {
+	case "cd", "pushd", "popd", "set", "export", "unset", "umask", "ulimit", "exit", "wait", "trap", "shift",
+		"local", "readonly", "declare", "[", ":", "return", "read", "true", "false", "break", "continue", "shopt", "alias":
+		return true
+	}
+	return false
 }
 
 // keyword reports whether a command word begins a compound command.
@@ -49,7 +121,11 @@ func (s *shellLine) next() bool {
 	if n := redirection(s.rest); n > 0 {
 		s.odd = s.skip
 		s.rest, s.skip = s.rest[n:], true
-		return true
+		return !s.odd
+	}
+	if separator(s.rest) > 0 {
+		s.odd = true
+		return false
 	}
 	before := s.rest
 	word, ok := s.word()
@@ -98,10 +174,11 @@ func (s *shellLine) word() (string, bool) {
 		switch c {
 		case ' ', '\t':
 			return b.String(), true
-		case ';', '<', '>':
-			// The end, or a redirection that needs no blank before it.
-			return b.String(), s.rest == ";" || redirection(s.rest) > 0
-		case '\n', '\r', '&', '|', '(', ')', '`':
+		case ';', '\n', '&', '|':
+			return b.String(), true // what ends the command is the caller's
+		case '<', '>':
+			return b.String(), redirection(s.rest) > 0 // it needs no blank before it
+		case '\r', '(', ')', '`':
 			return "", false
 		}
 		part, n := s.part(c)

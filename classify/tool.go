@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -56,7 +57,9 @@ func (t *tables) read(argv []string) Command {
 		c.SecretFlags = append(c.SecretFlags, w.Secrets...)
 	}
 	if f := t.described(c.Tool, c.file); f != nil {
-		c.describe(f, 0)
+		c.describe(f)
+	} else {
+		c.Effect = t.undescribedEffect(c.Argv, 0)
 	}
 	return c
 }
@@ -78,12 +81,12 @@ func (c *Command) unwrap(argv []string) {
 }
 
 // describe fills in what the tool's file says.
-func (c *Command) describe(f *ruleset.File, depth int) {
+func (c *Command) describe(f *ruleset.File) {
 	a := parseArguments(f, c.Argv)
 	c.Subcommand = a.subcommand()
 	c.SecretFlags = append(c.SecretFlags, f.Secrets...)
 	c.StdoutErrors = f.StdoutErrors
-	c.Effect = c.tables.effectOf(&a, depth)
+	c.Effect = c.tables.effectOf(&a, 0)
 	for i := range f.Remote {
 		harmless := f.Remote[i].ExceptRead && c.Effect == EffectRead
 		if ok, _ := a.match(&f.Remote[i].When); ok && !harmless {
@@ -97,15 +100,25 @@ func (c *Command) describe(f *ruleset.File, depth int) {
 // without its version (python3.11, clang-17, pip3). The name is the one that
 // was found, or the base name.
 func (t *tables) find(program string) (string, *ruleset.File) {
-	base := path.Base(strings.ReplaceAll(program, `\`, "/"))
-	name := strings.TrimSuffix(base, ".exe")
-	for _, try := range [...]string{base, name, versionless(name), strings.TrimRight(versionless(name), "0123456789")} {
+	for try := range programNames(program) {
 		if f := t.lookup(try); f != nil || t.isUsers(try) {
 			return try, f
 		}
 	}
-	return base, nil
+	return baseName(program), nil
 }
+
+// programNames yields the names that a program may be known by.
+func programNames(program string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		base := baseName(program)
+		name := strings.TrimSuffix(base, ".exe")
+		bare := versionless(name)
+		_ = yield(base) && yield(name) && yield(bare) && yield(strings.TrimRight(bare, "0123456789"))
+	}
+}
+
+func baseName(program string) string { return path.Base(strings.ReplaceAll(program, `\`, "/")) }
 
 // isUsers reports whether a file of the user's is about the program.
 func (t *tables) isUsers(name string) bool {

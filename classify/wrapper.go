@@ -21,40 +21,53 @@ type wrapper struct {
 //nolint:gochecknoglobals // a table that nobody writes to; the compiler lays it out
 var wrappers = [...]wrapper{
 	{name: "arch", values: ""},
+	{name: "asdf", after: "exec"},
 	{name: "aws-vault", after: "exec", skip: 1, values: "-d --duration --prompt"},
 	{name: "bundle", after: "exec|e"},
 	{name: "bunx"},
 	{name: "busybox"},
 	{name: "caffeinate", values: "-t -w"},
-	{name: "chpst", values: "-u -U -b -d -/ -n -l -L -m -o -p -f -c -t -e"},
-	{name: "chrt", skip: 1, values: "-T -P -D"},
-	{name: "chronic"},
 	{name: "cgexec", values: "-g"},
+	{name: "chamber", after: "exec", skip: 1},
+	{name: "chpst", values: "-u -U -b -d -/ -n -l -L -m -o -p -f -c -t -e"},
+	{name: "chronic"},
 	{name: "chroot", skip: 1},
+	{name: "chrt", skip: 1, values: "-T -P -D"},
 	{name: "command"},
 	{name: "conda", after: "run", values: "-n --name -p --prefix --cwd"},
 	{name: "corepack"},
+	{name: "cronitor", after: "exec", skip: 1, values: "-e --env"},
 	{name: "dbus-run-session", values: "--config-file --dbus-daemon"},
+	{name: "devbox", after: "run", values: "-c --config"},
 	{name: "direnv", after: "exec", skip: 1},
 	{name: "doas", values: "-u -C -a"},
 	{name: "doppler", after: "run", values: "-p --project -c --config -t --token"},
+	{name: "dotenv", values: "-e -f -p -c -v"},
+	{name: "dotenvx", after: "run", values: "-f --env-file -e --env"},
 	{name: "dumb-init", values: "-r --rewrite"},
 	{name: "eatmydata"},
 	{name: "env", assigns: true, values: "-u --unset -C --chdir -S --split-string"},
 	{name: "exec", values: "-a"},
+	{name: "fakeroot", values: "-l -s -i -b"},
 	{name: "faketime", skip: 1},
+	{name: "firejail"},
 	{name: "flock", skip: 1, values: "-w --wait --timeout -E --conflict-exit-code"},
+	{name: "fnm", after: "exec", values: "--using"},
 	{name: "gosu", skip: 1},
 	{name: "gtimeout", skip: 1, values: "-k --kill-after -s --signal"},
 	{name: "hatch", after: "run"},
+	{name: "infisical", after: "run", values: "--env --path --projectId --token"},
 	{name: "ionice", values: "-c --class -n --classdata"},
+	{name: "lerna", after: "exec", values: "--scope --concurrency"},
 	{name: "micromamba", after: "run", values: "-n --name -p --prefix --cwd"},
 	{name: "mise", after: "exec|x", values: "-C"},
 	{name: "nice", values: "-n --adjustment"},
 	{name: "nohup"},
 	{name: "npm", after: "exec|x", values: "-p --package -w --workspace"},
 	{name: "npx", values: "-p --package -w --workspace"},
+	{name: "nsenter", values: "-t --target -S --setuid -G --setgid"},
 	{name: "numactl", values: "-N -m -i -C -p --membind --cpunodebind --physcpubind --interleave"},
+	{name: "nvm", after: "exec", skip: 1},
 	{name: "op", after: "run", values: "--env-file --account"},
 	{name: "pdm", after: "run"},
 	{name: "pipenv", after: "run"},
@@ -65,17 +78,23 @@ var wrappers = [...]wrapper{
 	{name: "prlimit"},
 	{name: "proxychains", values: "-f"},
 	{name: "proxychains4", values: "-f"},
+	{name: "pyenv", after: "exec"},
+	{name: "rbenv", after: "exec"},
 	{name: "retry"},
 	{name: "retryx", values: "-n --max-attempts --delay --max-delay --multiplier --jitter --max-retry-after --max-elapsed --deadline -t --timeout --kill-after --min-attempt --retry-on " +
 		"-b --budget --budget-capacity --budget-refill --budget-bonus --run-budget --run-id --budget-store --budget-on-error --breaker-threshold --breaker-cooldown " +
 		"--rule --rules --retry-exit --stop-exit --retry-stderr --stop-stderr --retry-stdout --stop-stdout --success-exit --effect --idempotency-key --outcome --outcome-on " +
 		"--redact --state-dir --cancel-file --on-orphan --hook-timeout --reconcile --correct --max-corrections --before-retry --on-outcome --step --stdout --capture --pty " +
 		"--stdin --color --ci --config --profile"},
+	{name: "runuser", values: "-u --user -g --group -G --supp-group -s --shell"},
 	{name: "rye", after: "run"},
+	{name: "s6-setuidgid", skip: 1},
 	{name: "setarch"},
 	{name: "setpriv", values: "--reuid --regid --groups"},
 	{name: "setsid"},
+	{name: "sshpass", values: "-p -f -d -P"},
 	{name: "stdbuf", values: "-i -o -e --input --output --error"},
+	{name: "strace", values: "-o -e -p -s -S -u -E -a -O -P"},
 	{name: "su-exec", skip: 1},
 	{name: "sudo", assigns: true, values: "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t --type -T --command-timeout -D --chdir -R --chroot -U --other-user"},
 	{name: "systemd-inhibit"},
@@ -85,9 +104,13 @@ var wrappers = [...]wrapper{
 	{name: "timeout", skip: 1, values: "-k --kill-after -s --signal"},
 	{name: "tini", values: "-p -e"},
 	{name: "torsocks"},
+	{name: "tsocks"},
 	{name: "unbuffer"},
+	{name: "unshare", values: "-S --setuid -G --setgid -R --root -w --wd"},
 	{name: "uv", after: "run", values: "--with --with-requirements -p --python --project --directory --env-file --extra --group --package"},
 	{name: "uvx", values: "--from --with -p --python"},
+	{name: "varlock", after: "run"},
+	{name: "volta", after: "run", values: "--node --npm --yarn"},
 	{name: "xcrun", values: "--sdk --toolchain"},
 	{name: "xvfb-run", values: "-n --server-num -e --error-file -f --auth-file -s --server-args -p --xauth-protocol -w --wait"},
 	{name: "yarn", after: "exec|dlx"},
@@ -100,8 +123,8 @@ func (t *tables) wrapped(argv []string) []string {
 		return nil
 	}
 	name := strings.TrimSuffix(path.Base(argv[0]), ".exe")
-	if shellName(name) {
-		return shellCommand(argv)
+	if line := shellLineOf(argv); line != "" || shellName(name) {
+		return simpleCommand(line)
 	}
 	if strings.HasPrefix(name, "python") || name == "pypy" || name == "pypy3" || name == "py" {
 		return t.pythonModule(argv)
@@ -156,22 +179,50 @@ func shellName(name string) bool {
 	return false
 }
 
-// shellCommand returns the command of `sh -c LINE` when the line is one simple
-// command.
-func shellCommand(argv []string) []string {
+// shellLineOf returns LINE of `sh -c LINE`, and of other programs that hand a
+// line to a shell; "" when there is none.
+func shellLineOf(argv []string) string {
+	if len(argv) < 2 {
+		return ""
+	}
+	name := strings.TrimSuffix(path.Base(argv[0]), ".exe")
+	switch name {
+	case "su", "runuser", "script", "flock":
+		return lineAfter(argv, "--command")
+	case "nix-shell":
+		return lineAfter(argv, "--run")
+	}
+	if !shellName(name) {
+		return ""
+	}
 	for i := 1; i < len(argv); i++ {
 		arg := argv[i]
 		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
-			return nil
+			return ""
 		}
-		if arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "c") && i+1 < len(argv) {
-			return simpleCommand(argv[i+1])
+		if endsInC(arg) && i+1 < len(argv) {
+			return argv[i+1]
 		}
 		if arg[1] != '-' && strings.HasSuffix(strings.ToLower(arg), "o") || arg == "--rcfile" || arg == "--init-file" {
 			i++
 		}
 	}
-	return nil
+	return ""
+}
+
+// lineAfter returns what follows a flag, or -c, wherever it stands.
+func lineAfter(argv []string, flag string) string {
+	for i := 1; i+1 < len(argv); i++ {
+		if argv[i] == flag || endsInC(argv[i]) {
+			return argv[i+1]
+		}
+	}
+	return ""
+}
+
+// endsInC reports whether an argument is -c, alone or behind other letters.
+func endsInC(arg string) bool {
+	return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.HasSuffix(arg, "c")
 }
 
 // pythonModule returns the command of `python -m MODULE`, when the module is a

@@ -248,6 +248,8 @@ func (p *parser) marks(n *yaml.Node) []string {
 // when reads the command line conditions, which stand among other keys.
 func (p *parser) when(w *When, key string, v *yaml.Node) bool {
 	switch key {
+	case "program":
+		w.Program = p.words(v)
 	case "sub":
 		w.Sub = p.words(v)
 	case "flags":

@@ -41,6 +41,7 @@ type File struct {
 // When is a condition on the command line. All its parts must hold; an empty
 // part holds always; within a part one entry is enough.
 type When struct {
+	Program []string // names of the program, where a file is about several
 	Sub     []string // subcommand phrases: "push", "s3 cp", "* list", "get-*"
 	Flags   []string // "-d", "--data*", "-X=POST|PATCH"
 	Without []string // flags that must not be there
