@@ -113,10 +113,23 @@ func (s *Spool) WriteTo(w io.Writer) (int64, error) {
 
 // CopyTo writes all that the spool holds to a descriptor that others share,
 // with the care that captured output gets: a full pipe is waited for, and an
-// error does not end the program.
-func (s *Spool) CopyTo(file *os.File) error {
-	_, err := s.WriteTo(newFileWriter(file))
+// error does not end the program. It calls taken after each part of up to 32 KiB
+// that its reader took.
+func (s *Spool) CopyTo(file *os.File, taken func()) error {
+	_, err := s.WriteTo(&watchedWriter{newFileWriter(file), taken})
 	return err
+}
+
+// watchedWriter tells of each write.
+type watchedWriter struct {
+	to    *fileWriter
+	taken func()
+}
+
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	w.taken()
+	return n, err
 }
 
 // Reset empties the spool and clears its error.

@@ -72,7 +72,7 @@ func TestSpoolSink(t *testing.T) {
 		t.Errorf("tails = %q, %q, want them kept too", got.Stdout, got.Stderr)
 	}
 	file := temporary(t, 0)
-	if err := out.CopyTo(file); err != nil {
+	if err := out.CopyTo(file, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(file.Name()); string(text) != "to out" {
@@ -100,7 +100,7 @@ func TestSpoolToClosedPipe(t *testing.T) {
 	r.Close()
 	var spool proc.Spool
 	writeTo(t, &spool, strings.Repeat("x", 100_000))
-	if err := spool.CopyTo(w); !errors.Is(err, syscall.EPIPE) {
+	if err := spool.CopyTo(w, func() {}); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("CopyTo(closed pipe) = %v, want EPIPE", err)
 	}
 }
