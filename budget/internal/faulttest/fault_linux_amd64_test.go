@@ -156,3 +156,29 @@ func (f *failing) check(t *testing.T, dir, at string, r reply, allowed []budget.
 		t.Errorf("%s: it said %+v and %s tokens are left, want one of %v", at, r, record.Bucket.Tokens, allowed)
 	}
 }
+
+// Property 29: where there are no locks the place is unusable, at once and without
+// a wait. (Which filesystems are not even asked is TestRemoteName's business.)
+func TestLocksThatAreNotSupported(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	w := hire(t, dir)
+	for _, errno := range []syscall.Errno{syscall.ENOSYS, syscall.ENOLCK, syscall.EOPNOTSUPP, syscall.EINVAL} {
+		stock(t, dir, 10)
+		asked := 0
+		w.let(func(c call) verdict {
+			if c.name != "flock" {
+				return verdict{}
+			}
+			asked++
+			return verdict{fail: errno}
+		})
+		want := map[bool]string{true: "unusable", false: "failed"}[errno != syscall.EINVAL]
+		if r, told := w.do(t, "withdraw"); !told || r.kind != want || asked != 1 {
+			t.Errorf("with %s for locks it said %+v after asking %d times, want %s after one", unix.ErrnoName(errno), r, asked, want)
+		}
+		if left := balance(t, dir).Bucket.Tokens; left != tokens(10) {
+			t.Errorf("with %s for locks %s tokens are left, want 10", unix.ErrnoName(errno), left)
+		}
+	}
+}

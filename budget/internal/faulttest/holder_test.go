@@ -3,7 +3,6 @@ package faulttest_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -160,11 +159,8 @@ func TestHolderKilledWhileStopped(t *testing.T) {
 // one retry from memory. The record is not touched.
 func TestProgramWhenTheHolderIsStopped(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := newHome(t)
 	dir := filepath.Join(home, "state")
-	if err := os.Symlink("/bin/sh", filepath.Join(home, name)); err != nil {
-		t.Fatal(err)
-	}
 	stock(t, dir, 10)
 	stopHolder(t, dir)
 	for _, c := range []struct {
@@ -179,31 +175,12 @@ func TestProgramWhenTheHolderIsStopped(t *testing.T) {
 		{"open", []string{"-b", name, "--budget-on-error", "open"}, 3, "attempts_exhausted", budget.PolicyOpen},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"--state-dir", dir, "-n", "3", "--delay", "1ms", "--max-delay", "1ms"}, c.flags...)
-			cmd := play(partProgram, append(args, "--", filepath.Join(home, name), "-c", "echo run; exit 7")...)
-			cmd.Env = append(cmd.Env, "HOME="+home)
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			stdout, err := cmd.Output()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 7 {
-				t.Errorf("it ended with %v, want exit status 7", err)
+			r := perform(t, home, c.flags, "echo run; exit 7")
+			if want := strings.Repeat("run\n", c.attempts); r.status != 7 || r.stdout != want {
+				t.Errorf("it ended with %d and wrote %q, want 7 and %q", r.status, r.stdout, want)
 			}
-			if want := strings.Repeat("run\n", c.attempts); string(stdout) != want {
-				t.Errorf("the command wrote %q, want %q", stdout, want)
-			}
-			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-			var o struct {
-				Reason  string `json:"reason"`
-				Budgets []struct {
-					Policy *string `json:"policy"`
-				} `json:"budgets"`
-			}
-			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &o); err != nil {
-				t.Fatalf("no outcome: %v\n%s", err, stderr.String())
-			}
-			if o.Reason != c.reason || len(o.Budgets) != 1 || o.Budgets[0].Policy == nil || *o.Budgets[0].Policy != c.policy {
-				t.Errorf("it ended with %s, want reason %s and policy %s", lines[len(lines)-1], c.reason, c.policy)
+			if r.outcome.Reason != c.reason || r.outcome.policy() != c.policy {
+				t.Errorf("it ended with reason %s by policy %q, want %s by %s", r.outcome.Reason, r.outcome.policy(), c.reason, c.policy)
 			}
 		})
 	}

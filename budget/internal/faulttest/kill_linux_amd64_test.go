@@ -27,7 +27,7 @@ func hire(t *testing.T, dir string) *worker {
 	out, childOut := pipe(t)
 	c.Stdin, c.Stdout, c.Stderr = childIn, childOut, os.Stderr
 	w := &worker{in: in, out: bufio.NewReader(out)}
-	w.tracee = trace(t, c, func(call) verdict { return verdict{} })
+	w.tracee = trace(t, c, nothing)
 	_ = childIn.Close()
 	_ = childOut.Close()
 	if _, err := w.out.ReadString('\n'); err != nil {
@@ -35,6 +35,9 @@ func hire(t *testing.T, dir string) *worker {
 	}
 	return w
 }
+
+// nothing lets every call happen.
+func nothing(call) verdict { return verdict{} }
 
 // pipe returns the ends of a pipe that go when the test does.
 func pipe(t *testing.T) (reader, writer *os.File) {
@@ -57,13 +60,15 @@ type reply struct {
 	kind    string
 }
 
-// do has the clerk do one thing; told is false if it did not live to tell.
+// do has the clerk do one thing; told is false if it did not live to tell. What has
+// judged the calls is done with when it returns.
 func (w *worker) do(t *testing.T, verb string) (r reply, told bool) {
 	t.Helper()
 	if _, err := io.WriteString(w.in, verb+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	line, err := w.out.ReadString('\n')
+	w.let(nothing)
 	if err != nil {
 		return r, false
 	}

@@ -3,6 +3,7 @@ package faulttest_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -181,3 +184,84 @@ func balance(t *testing.T, dir string) budget.Record {
 
 // tokens are whole ones.
 func tokens(n int) budget.Micro { return budget.Micro(n) * budget.Token }
+
+// attempts is how many of them programs make.
+const attempts = 3
+
+// newHome is a home directory with a shell that goes by the name of the record,
+// after which an implicit budget is named.
+func newHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := os.Symlink("/bin/sh", filepath.Join(home, name)); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// inHome prepares a run of the whole program.
+func inHome(home string, flags []string, script string) *exec.Cmd {
+	args := slices.Concat(
+		[]string{"--state-dir", filepath.Join(home, "state"), "-n", strconv.Itoa(attempts), "--delay", "1ms", "--max-delay", "1ms", "--jitter", "none"},
+		flags, []string{"--", filepath.Join(home, name), "-c", script})
+	c := play(partProgram, args...)
+	c.Dir = home
+	c.Env = append(c.Env, "HOME="+home)
+	return c
+}
+
+// outcome is what tests want to know of one.
+type outcome struct {
+	Outcome  string   `json:"outcome"`
+	Reason   string   `json:"reason"`
+	Count    int      `json:"attempt_count"`
+	Warnings []string `json:"warnings"`
+	Attempts []struct {
+		Delay *float64 `json:"delay_ms"`
+	} `json:"attempts"`
+	Budgets []struct {
+		Policy *string `json:"policy"`
+	} `json:"budgets"`
+}
+
+// outcomeOf reads the last line of a stderr.
+func outcomeOf(t *testing.T, stderr string) outcome {
+	t.Helper()
+	last := strings.TrimSpace(stderr)
+	last = last[strings.LastIndex(last, "\n")+1:]
+	var o outcome
+	if err := json.Unmarshal([]byte(last), &o); err != nil {
+		t.Errorf("the last line of stderr is no outcome: %v\n%s", err, stderr)
+	}
+	return o
+}
+
+// policy is the one that acted, "" if none did.
+func (o outcome) policy() string {
+	for _, b := range o.Budgets {
+		if b.Policy != nil {
+			return *b.Policy
+		}
+	}
+	return ""
+}
+
+// result is how a run ended.
+type result struct {
+	status         int
+	stdout, stderr string
+	outcome        outcome
+}
+
+// perform runs the whole program and waits for it.
+func perform(t *testing.T, home string, flags []string, script string) result {
+	t.Helper()
+	c := inHome(home, flags, script)
+	var stdout, stderr strings.Builder
+	c.Stdout, c.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String(), outcomeOf(t, stderr.String())}
+}

@@ -2,7 +2,6 @@ package faulttest_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +27,6 @@ type program struct {
 	pays func(unusable bool) int
 }
 
-const attempts = 3
-
 func programs() []program {
 	const failure, success = "echo run; echo oops >&2; exit 7", "echo run; echo oops >&2"
 	none := func(bool) int { return 0 }
@@ -53,6 +50,10 @@ func programs() []program {
 			reasons: []string{"attempts_exhausted"}, policy: budget.PolicyOpen, pays: func(bool) int { return attempts },
 		},
 		{
+			name: "breaker", flags: []string{"-b", name, "--breaker"}, script: failure, status: 7, outcome: "retryable_failure",
+			reasons: []string{"attempts_exhausted", "budget_unavailable"}, policy: budget.PolicyClosed, pays: none,
+		},
+		{
 			name: "success", flags: []string{"-b", name}, script: success, outcome: "success",
 			reasons: []string{"succeeded"}, pays: none,
 		},
@@ -63,25 +64,13 @@ func programs() []program {
 type ending struct {
 	status         syscall.WaitStatus
 	stdout, stderr string
-	outcome        struct {
-		Outcome  string `json:"outcome"`
-		Reason   string `json:"reason"`
-		Attempts int    `json:"attempt_count"`
-		Budgets  []struct {
-			Policy *string `json:"policy"`
-		} `json:"budgets"`
-	}
+	outcome        outcome
 }
 
-// run runs the program under the tracer. The command is a shell by the name of the
-// record, after which an implicit budget is named.
+// run runs the program under the tracer.
 func (p *program) run(t *testing.T, home string, judge func(call) verdict) ending {
 	t.Helper()
-	args := slices.Concat(
-		[]string{"--state-dir", filepath.Join(home, "state"), "--delay", "1ms", "--max-delay", "1ms", "--jitter", "none", "-n", fmt.Sprint(attempts)},
-		p.flags, []string{"--", filepath.Join(home, name), "-c", p.script})
-	c := play(partProgram, args...)
-	c.Env = append(c.Env, "HOME="+home)
+	c := inHome(home, p.flags, p.script)
 	files := map[string]*os.File{}
 	for _, stream := range []string{"stdout", "stderr"} {
 		// For appending, as a file that begins empty is cut back before a retry.
@@ -95,11 +84,7 @@ func (p *program) run(t *testing.T, home string, judge func(call) verdict) endin
 	c.Stdout, c.Stderr = files["stdout"], files["stderr"]
 	e := ending{status: trace(t, c, judge).wait()}
 	e.stdout, e.stderr = written(t, home, "stdout"), written(t, home, "stderr")
-	last := strings.TrimSpace(e.stderr)
-	last = last[strings.LastIndex(last, "\n")+1:]
-	if err := json.Unmarshal([]byte(last), &e.outcome); err != nil {
-		t.Errorf("the last line of stderr is no outcome: %v\n%s", err, e.stderr)
-	}
+	e.outcome = outcomeOf(t, e.stderr)
 	return e
 }
 
@@ -112,23 +97,20 @@ func written(t *testing.T, home, stream string) string {
 	return string(data)
 }
 
-// Property 25: whichever call about the state directory fails in a run of the
-// whole program, and however, the command runs as it would, its status and its
+// Properties 25 and 46: whichever call about the state directory fails in a run of
+// the whole program, and however, the command runs as it would, its status and its
 // output are the program's, the policy is the one that was chosen, and no retry
 // runs that neither the record nor the policy has paid for.
 //
 // When RETRYX_STRESS is 1, each call fails in each way, alone and with all calls
 // after it. Else it fails in one way, in turn alone or with those after it, and
-// all programs but the first take every fourth call.
+// all programs but the first take every fifth call.
 func TestProgramWhenAnyCallFails(t *testing.T) {
 	stress := os.Getenv("RETRYX_STRESS") == "1"
 	for i, p := range programs() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
-			if err := os.Symlink("/bin/sh", filepath.Join(home, name)); err != nil {
-				t.Fatal(err)
-			}
+			home := newHome(t)
 			calls, acted := p.try(t, home, fault{}, false)
 			runs := 0
 			for n := range calls {
@@ -179,7 +161,7 @@ func (p *program) try(t *testing.T, home string, f fault, on bool) (calls int, a
 	}
 	p.check(t, at, e, f)
 	p.checkPaid(t, at, dir, e, f)
-	return len(s.calls), policyOf(e) != ""
+	return len(s.calls), e.outcome.policy() != ""
 }
 
 func (p *program) check(t *testing.T, at string, e ending, f fault) {
@@ -187,17 +169,17 @@ func (p *program) check(t *testing.T, at string, e ending, f fault) {
 	if !e.status.Exited() || e.status.ExitStatus() != p.status {
 		t.Errorf("%s: it ended with %#x, want exit status %d\n%s", at, e.status, p.status, e.stderr)
 	}
-	n := e.outcome.Attempts
+	n := e.outcome.Count
 	if want := strings.Repeat("run\n", n); n < 1 || e.stdout != want || strings.Count(e.stderr, "oops\n") != n {
 		t.Errorf("%s: %d attempts wrote %q and\n%s", at, n, e.stdout, e.stderr)
 	}
 	if o := e.outcome; o.Outcome != p.outcome || !slices.Contains(p.reasons, o.Reason) || f.nth == 0 && o.Reason != p.reasons[0] {
 		t.Errorf("%s: outcome %s, %s, want %s, one of %v\n%s", at, o.Outcome, o.Reason, p.outcome, p.reasons, e.stderr)
 	}
-	if got := policyOf(e); got != "" && got != p.policy {
+	if got := e.outcome.policy(); got != "" && got != p.policy {
 		t.Errorf("%s: policy %q acted, want %q", at, got, p.policy)
 	}
-	if full := p.policy != "" && n < attempts; full && policyOf(e) == "" {
+	if full := p.policy != "" && n < attempts; full && e.outcome.policy() == "" {
 		t.Errorf("%s: %d attempts, and no policy says why\n%s", at, n, e.stderr)
 	}
 }
@@ -211,20 +193,11 @@ func (p *program) checkPaid(t *testing.T, at, dir string, e ending, f fault) {
 		}
 		return
 	}
-	retries, charged := e.outcome.Attempts-1, int((tokens(10)-left)/budget.Token)
-	if policyOf(e) != "" {
+	retries, charged := e.outcome.Count-1, int((tokens(10)-left)/budget.Token)
+	if e.outcome.policy() != "" {
 		charged += p.pays(errnos()[f.errno])
 	}
 	if retries > charged || left > tokens(10) || left < tokens(10-retries-1) {
 		t.Errorf("%s: %d retries and %s tokens left, want each paid and at most one token lost", at, retries, left)
 	}
-}
-
-func policyOf(e ending) string {
-	for _, b := range e.outcome.Budgets {
-		if b.Policy != nil {
-			return *b.Policy
-		}
-	}
-	return ""
 }
