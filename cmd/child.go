@@ -150,9 +150,9 @@ func (c *child) judge(r exec.Result, timedOut bool, h hint) exec.Verdict {
 		}
 		return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
 	}
-	v := c.classifier.ClassifyHinted(a, h.statedClass(), h.statedWait())
-	if class := h.takenOver(); class != "" && v.Class != class {
-		v.Class, v.Rule = class, nestedRule
+	v := c.classifier.ClassifyHinted(a, h.class, h.statedWait())
+	if class := h.takenOver(); class != "" {
+		v.Class, v.Rule, v.Why, v.Matched = class, nestedRule, "a retryx inside ended for good", true
 	}
 	return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
 }

@@ -154,7 +154,6 @@ func (in inherited) bound(p *exec.Policy) {
 
 // handed is the context that one run hands to its child.
 type handed struct {
-	limit       int
 	runID       string
 	key         string
 	deadline    time.Time
@@ -185,7 +184,7 @@ func (h handed) environment(base []string, next exec.Next, now time.Time) []stri
 		}
 	}
 	set(envAttempt, strconv.Itoa(next.N))
-	set(envAttemptLimit, strconv.Itoa(h.limit))
+	set(envAttemptLimit, strconv.Itoa(next.Limit))
 	set(envRunID, h.runID)
 	set(envKey, h.key)
 	if !h.deadline.IsZero() {

@@ -143,7 +143,7 @@ func define(fs *pflag.FlagSet, settings []setting) {
 	for _, s := range settings {
 		switch s.kind {
 		case toggle:
-			fs.BoolP(s.name, s.short, false, s.usage)
+			fs.VarPF(&textValue{text: "false", unit: "switch"}, s.name, s.short, s.usage).NoOptDefVal = "true"
 		case list:
 			fs.VarP(&listValue{unit: s.unit}, s.name, s.short, s.usage)
 		case text:

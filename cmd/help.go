@@ -25,7 +25,7 @@ commands:
 `
 
 const helpTail = `
-every flag is also a variable (RETRYX_ and its name in capitals) and a configuration key
+nearly every flag is also a variable (RETRYX_MAX_ATTEMPTS) and a configuration key (max_attempts)
 exit status: the command's own; 124 timed out, 125 retryx itself failed, 126 cannot be
 started, 127 not found, 75 refused before the first attempt.
 see also: retryx COMMAND --help, retryx plan -- command, man retryx

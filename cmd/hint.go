@@ -281,14 +281,6 @@ func (h *hint) takenOver() classify.Class {
 	return ""
 }
 
-// statedClass is the class that the hint gives, if any.
-func (h *hint) statedClass() classify.Class {
-	if class := h.takenOver(); class != "" {
-		return class
-	}
-	return h.class
-}
-
 // statedWait is the wait that the hint asks for, 0 for none.
 func (h *hint) statedWait() time.Duration {
 	if n := h.nested; n != nil && exec.Reason(n.Reason) == exec.RetryAfterTooLong && n.RetryAfterMS > 0 {

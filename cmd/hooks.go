@@ -53,7 +53,7 @@ func (h *hookRunner) Start(hook exec.Hook, so *exec.Outcome) (exec.Process, erro
 	defer r.Close()
 	spec := proc.Spec{
 		Argv:  []string{"sh", "-c", h.commands[hook]},
-		Env:   h.child.handed.environment(h.child.base, exec.Next{N: so.AttemptCount, Previous: so.Last()}, time.Now()),
+		Env:   h.child.handed.environment(h.child.base, exec.Next{N: so.AttemptCount, Limit: so.AttemptLimit, Previous: so.Last()}, time.Now()),
 		Stdin: r, Stdout: proc.Sink{File: h.stderr}, Stderr: proc.Sink{File: h.stderr}, Group: proc.New,
 	}
 	if hook == exec.HookCorrect {

@@ -31,7 +31,6 @@ type lines struct {
 	redact   *redactor
 	streams  *streams
 	ci       annotator
-	limit    int           // attempts
 	budget   func() string // what there is to say about the budget, once
 	effect   classify.Effect
 	said     bool // a retry line was written
@@ -79,18 +78,19 @@ func (l *lines) fresh() {
 func (l *lines) Retrying(r exec.Retrying) {
 	a := r.Attempt
 	var b strings.Builder
-	fmt.Fprintf(&b, "attempt %d of %d failed: %s", a.N, l.limit, l.what(a))
+	fmt.Fprintf(&b, "attempt %d of %d failed: %s", a.N, r.Limit, l.what(a))
 	fmt.Fprintf(&b, "; %s%s", l.paint.warn.Sprint(string(a.Verdict.Class)), l.rule(a))
 	fmt.Fprintf(&b, "; retrying in %s", shortDuration(r.Wait))
 	if r.Grant.Budget != "" {
 		fmt.Fprintf(&b, "; budget %s has %s of %s tokens", r.Grant.Budget, shortNumber(r.Grant.Tokens), shortNumber(r.Grant.Cap))
 	}
+	b.WriteString(policyInForce(r.Grant))
 	if a.Result.StdoutPartial {
 		b.WriteString("; stdout_partial: its output stays in front of the next attempt's")
 	}
 	l.line(b.String())
 	if !l.quiet {
-		l.ci.annotate("warning", fmt.Sprintf("attempt %d of %d failed", a.N, l.limit), fmt.Sprintf("%s; %s", l.what(a), a.Verdict.Class))
+		l.ci.annotate("warning", fmt.Sprintf("attempt %d of %d failed", a.N, r.Limit), fmt.Sprintf("%s; %s", l.what(a), a.Verdict.Class))
 	}
 	if l.verbose && a.Verdict.Why != "" {
 		l.line("  " + a.Verdict.Why)

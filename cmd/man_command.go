@@ -129,13 +129,26 @@ func exitMeanings() [][2]string {
 	}
 }
 
+// flagsWhere lists the options of a kind.
+func flagsWhere(is func(setting) bool) string {
+	var names []string
+	for _, s := range table() {
+		if is(s) {
+			names = append(names, "--"+s.name)
+		}
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
 func manEnding(p *page) {
 	p.section("EXIT STATUS")
 	for _, e := range exitMeanings() {
 		p.item(e[0], e[1])
 	}
 	p.section("ENVIRONMENT")
-	p.text("Every option is also a variable: RETRYX_ and its name in capitals, as RETRYX_MAX_ATTEMPTS, except for those that the context below uses. The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them:")
+	p.text("An option is also a variable: RETRYX_ and its name in capitals, as RETRYX_MAX_ATTEMPTS. Not so " + flagsWhere(func(s setting) bool { return s.noEnv }) + ", which are said of one command; variables of these names are the context below, where they are anything. No configuration keys are " + flagsWhere(func(s setting) bool { return s.noConfig }) + ".")
+	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them:")
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
 	}

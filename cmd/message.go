@@ -16,6 +16,7 @@ import (
 	"github.com/retryx/retryx/budget"
 	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
+	"github.com/retryx/retryx/exec/proc"
 )
 
 // message is the sentence for o, redacted, one line.
@@ -50,9 +51,21 @@ func sentence(o *exec.Outcome, f facts) string {
 	case outputLost:
 		return lostOutput(o.Fault)
 	case exec.StdinConsumed:
-		return "not retried: the command's input is used up; to give every attempt the same input: --stdin replay"
+		return inputUsedUp(last)
 	}
 	return limitSentence(o, f)
+}
+
+func inputUsedUp(last *exec.Attempt) string {
+	const text = "not retried: the command's input is used up"
+	switch err := last.Result.StdinErr; {
+	case err == nil:
+		return text + "; to give every attempt the same input: --stdin replay"
+	case errors.Is(err, proc.ErrInputTooLarge):
+		return text + " and longer than --stdin-limit, so it was not kept; give a higher one"
+	default:
+		return text + " and could not be kept: " + err.Error() + "; make room where TMPDIR points"
+	}
 }
 
 // limitSentence is about limits and refusals.
@@ -176,7 +189,13 @@ func counted(n int, noun string) string {
 // balance is what a budget that refused holds.
 func balance(d budget.Decision) string {
 	text := fmt.Sprintf("%s of %s tokens", shortNumber(d.Tokens), shortNumber(d.Cap))
-	if d.Next < 0 {
+	_, err := budget.ParseName(d.Budget)
+	switch changeable := err == nil; { // a run's is not
+	case changeable && d.Cap < 1:
+		return text + ", and it can hold none; to change that: retryx budget set " + d.Budget + " --capacity 20"
+	case changeable && d.Next < 0:
+		return text + ", and none will come; to change that: retryx budget set " + d.Budget + " --refill 0.1/s"
+	case d.Next < 0:
 		return text + ", and none will come"
 	}
 	return text + ", next whole token in " + shortDuration(d.Next)
@@ -267,6 +286,8 @@ func overrule(a *exec.Attempt, f facts, asked bool) string {
 		return "a rule of this command line says so"
 	case v.Class == classify.Ambiguous && !f.idempotent && asked:
 		return harmless
+	case v.Class == classify.Ambiguous && !f.idempotent && f.reconcile:
+		return "the write may have happened, and no time was left to ask --reconcile; " + harmless
 	case v.Class == classify.Ambiguous && !f.idempotent:
 		return "the write may have happened; " + harmless + "; to find out first: --reconcile CMD"
 	case a.TimedOut, a.Result.Signal != 0, a.Result.Code < 0:
@@ -298,6 +319,9 @@ func notStarted(last *exec.Attempt, command []string) string {
 		return "cannot start " + quoted(name)
 	}
 	err := last.Result.StartErr
+	if start, ok := errors.AsType[*proc.StartError](err); ok {
+		name = start.Argv0 // after a correction, or expanded, not the one that was given
+	}
 	switch {
 	case err.Status == exitNotFound:
 		return notFound(name)

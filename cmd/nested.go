@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
 )
 
@@ -58,6 +59,20 @@ func tellParent(path string, o *exec.Outcome) error {
 	}
 	_, err = f.Write(line)
 	return err
+}
+
+// confess tells the retryx above that what we were given is wrong, which no
+// retry changes. There is no outcome to tell of: nothing has run.
+func confess(path string) {
+	if path == "" {
+		return
+	}
+	f, err := openBeside(path, os.O_APPEND)
+	if err != nil {
+		return // the error on stderr says it as well
+	}
+	defer f.Close()
+	_, _ = f.WriteString("class=" + string(classify.Config) + "\n")
 }
 
 // lastNested is the last line of a hint file that a nested retryx wrote, nil

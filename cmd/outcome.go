@@ -51,6 +51,7 @@ type facts struct {
 	tool       string
 	effect     classify.Effect
 	idempotent bool
+	reconcile  bool // there is a command to ask
 	step       string
 	runID      string
 	key        string

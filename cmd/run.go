@@ -82,6 +82,7 @@ func complain(env Env, err error) int {
 		for _, p := range usage.problems {
 			say(env.Stderr, "%s", p)
 		}
+		confess(env.variables()[envHint])
 	} else {
 		say(env.Stderr, "%s", err)
 	}
@@ -100,8 +101,8 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
 	inv.read = classify.ReadWith(command, s.ruleFiles)
 	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
-	if inv.dest, err = openDestination(s.outcome, env.Stderr); err != nil {
-		return nil, &usageError{[]string{"--outcome: " + err.Error()}}
+	if err := inv.openDestination(); err != nil {
+		return nil, err
 	}
 	inv.identify()
 	inv.places = findPlaces(inv.vars, s)
@@ -113,9 +114,30 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 			inv.warn("budget %s: a bonus of %s allows that much extra load for good; 0.25 is plenty", m.Name, b)
 		}
 	}
+	if s.breaker && len(inv.ledger.Members) == 0 {
+		inv.warn("there is no breaker: it stands in the record of a budget; name one with --budget")
+	}
 	inv.openPlaces()
 	inv.hand()
 	return inv, nil
+}
+
+// openDestination opens what the outcome is written to. A place that was named
+// for a retryx above, by a variable or a file, may not be one of ours: its
+// descriptors do not reach us.
+func (inv *invocation) openDestination() error {
+	s, err := inv.settings, error(nil)
+	inv.dest, err = openDestination(s.outcome, inv.env.Stderr)
+	switch {
+	case err == nil:
+		return nil
+	case s.outcomeOrigin.kind == fromFlag || !inv.in.nested:
+		return &usageError{[]string{s.outcomeOrigin.where + ": " + err.Error()}}
+	}
+	inv.warn("%s: %s; the outcome goes to stderr", s.outcomeOrigin.where, err)
+	s.outcome = "stderr"
+	inv.dest, err = openDestination(s.outcome, inv.env.Stderr)
+	return err
 }
 
 // bonusWarned is the bonus above which a budget hardly limits anything: it is
@@ -214,7 +236,7 @@ func (inv *invocation) hand() {
 	s, in := inv.settings, inv.in
 	inv.news.watched = slices.Concat(in.cancelFiles, s.cancelFiles)
 	h := &inv.handed
-	h.limit, h.deadline, h.killAfter = s.policy.MaxAttempts, s.policy.Deadline, s.policy.KillAfter
+	h.deadline, h.killAfter = s.policy.Deadline, s.policy.KillAfter
 	h.budgets, h.named = inv.members.names, inv.members.named
 	h.store, h.depth, h.hint = s.store, in.depth+1, inv.hints.path
 	h.cancelFiles = inv.news.watched
@@ -302,7 +324,7 @@ func (inv *invocation) lines(c *child) *lines {
 	return &lines{
 		w: &inv.voice, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
 		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
-		limit: s.policy.MaxAttempts, effect: inv.effect(), ci: newAnnotator(s.ci, &inv.voice, inv.vars),
+		effect: inv.effect(), ci: newAnnotator(s.ci, &inv.voice, inv.vars),
 		budget: inv.unpayable,
 	}
 }
@@ -332,7 +354,7 @@ func (inv *invocation) effect() classify.Effect {
 
 func (inv *invocation) facts(o *exec.Outcome) facts {
 	f := facts{
-		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: inv.settings.idempotent,
+		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: inv.settings.idempotent, reconcile: inv.settings.policy.Reconcile,
 		step: inv.settings.step, runID: inv.handed.runID, key: inv.handed.key, depth: inv.in.depth,
 		deadline: inv.settings.policy.Deadline, budgets: inv.ledger.Statuses(), breaker: inv.ledger.Breaker(),
 		status: endingOf(o, inv.settings.success, os.Getpid() == 1), version: Version(), redact: inv.redact,

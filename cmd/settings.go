@@ -64,10 +64,22 @@ type settings struct {
 	hookTime time.Duration
 
 	outcome, outcomeOn string
+	outcomeOrigin      origin
 	quiet, verbose     bool
 	color, ci          string
 	redact             []*regexp.Regexp
 	noJournal          bool
+}
+
+// readsStdout reports whether a rule of the user's looks at stdout.
+func (s *settings) readsStdout() bool {
+	reads := func(r classify.Rule) bool { return len(r.Stdout) > 0 || len(r.Output) > 0 }
+	for _, f := range s.ruleFiles {
+		if slices.ContainsFunc(f.Rules, reads) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.rules, reads) || slices.ContainsFunc(s.configRules, reads)
 }
 
 // origin is where a value came from.
@@ -329,6 +341,7 @@ func regexpProblem(err error) string {
 // settings reads and checks everything; the error names every problem.
 func (r *resolver) settings() (*settings, error) {
 	s := &settings{}
+	r.refuseEmpty()
 	r.readPolicy(s)
 	r.readJudgement(s)
 	r.readBudget(s)
@@ -340,6 +353,25 @@ func (r *resolver) settings() (*settings, error) {
 		return nil, &usageError{r.problems}
 	}
 	return s, nil
+}
+
+// refuseEmpty finds flags without a value that need one. An empty variable is
+// one that is not set, but "--delay $D" with an empty D is a mistake, and would
+// be a wait of nothing.
+func (r *resolver) refuseEmpty() {
+	for _, row := range table() {
+		f := r.flags.Lookup(row.name)
+		if f != nil && f.Changed && f.Value.String() == "" && row.kind == text && (row.def != "" || len(row.choices) > 0) {
+			r.problem(row.name, "wants a value%s", instead(row.def))
+		}
+	}
+}
+
+func instead(def string) string {
+	if def == "" {
+		return ""
+	}
+	return "; without the flag it is " + def
 }
 
 func (r *resolver) readPolicy(s *settings) {
@@ -584,6 +616,7 @@ func checkCancelFile(path string) error {
 
 func (r *resolver) readStreams(s *settings) {
 	s.stdout, s.stdin, s.capture, s.pty = r.choice("stdout"), r.choice("stdin"), r.choice("capture"), r.choice("pty")
+	r.checkCapture(s)
 	s.holdOutput = r.toggle("hold-output")
 	if s.holdOutput && (s.stdout == "commit" || s.stdout == "last") {
 		r.problem("hold-output", "and --stdout %s contradict each other; leave one out", s.stdout)
@@ -593,6 +626,25 @@ func (r *resolver) readStreams(s *settings) {
 		r.problem("stdin-limit", "%s", err)
 	}
 	s.stdinLimit = limit
+}
+
+// checkCapture refuses rules of the command line for which nothing would be read.
+// Those of a file are for many commands.
+func (r *resolver) checkCapture(s *settings) {
+	noOut, noErr := s.capture == "none" || s.capture == "stderr", s.capture == "none" || s.capture == "stdout"
+	for _, rule := range s.rules {
+		switch {
+		case noErr && len(rule.Stderr) > 0:
+			r.problem("capture", "%s leaves stderr unread, which a rule here looks at", s.capture)
+		case noOut && len(rule.Stdout) > 0:
+			r.problem("capture", "%s leaves stdout unread, which a rule here looks at", s.capture)
+		case noOut && noErr && len(rule.Output) > 0:
+			r.problem("capture", "%s leaves the output unread, which a rule here looks at", s.capture)
+		default:
+			continue
+		}
+		return
+	}
 }
 
 func (r *resolver) readHooks(s *settings) {
@@ -610,6 +662,7 @@ func (r *resolver) readHooks(s *settings) {
 
 func (r *resolver) readReport(s *settings) {
 	s.outcome, s.outcomeOn = r.text("outcome"), r.choice("outcome-on")
+	s.outcomeOrigin = r.origin("outcome")
 	if err := checkDestination(s.outcome); err != nil {
 		r.problem("outcome", "%s", err)
 	}

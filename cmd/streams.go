@@ -61,7 +61,7 @@ func newStreams(env Env, s *settings, stdoutErrors, shared bool) *streams {
 		st.captureOut, st.captureErr = true, true
 	case "auto":
 		st.captureErr = true
-		st.captureOut = stdoutErrors && !isatty.IsTerminal(env.Stdout.Fd())
+		st.captureOut = stdoutErrors && !isatty.IsTerminal(env.Stdout.Fd()) || s.readsStdout()
 	}
 	// Only in the terminal's own group: there its signals reach the child, which
 	// a second terminal's would not.
@@ -145,8 +145,8 @@ func (s *streams) after(r exec.Result, failed bool) exec.Result {
 		s.warn("restore the terminal: " + err.Error())
 	}
 	r.StdinConsumed = s.stdin.UsedUp()
-	if err := s.stdin.Err(); err != nil {
-		s.warn("keep stdin for a replay: " + err.Error() + "; see --stdin-limit")
+	if r.StdinErr = s.stdin.Err(); r.StdinErr != nil {
+		s.warn("keep stdin for a replay: " + r.StdinErr.Error())
 	}
 	s.partial = s.output != nil && !s.output.CanCutBack() && s.output.Partial()
 	r.StdoutPartial = s.partial

@@ -36,6 +36,7 @@ type Starter interface {
 // Next is what an attempt is told of its place in the run.
 type Next struct {
 	N        int
+	Limit    int      // of attempts; each correction so far adds one
 	Argv     []string // nil: the command as given; else what a corrector said
 	Previous *Attempt // nil for the first
 }
@@ -108,6 +109,7 @@ type Observer interface {
 // Retrying is a retry that was decided and paid for.
 type Retrying struct {
 	Attempt Attempt // the one that failed
+	Limit   int     // of attempts; each correction so far adds one
 	Wait    time.Duration
 	Grant   budget.Decision
 }
@@ -154,7 +156,7 @@ func (e *Engine) start() *run {
 	if r.started.IsZero() {
 		r.started = time.Now()
 	}
-	r.out.Started = r.started
+	r.out.Started, r.out.AttemptLimit = r.started, e.Policy.MaxAttempts
 	if e.Caller != nil && e.Policy.Orphan != OrphanIgnore {
 		r.gone = e.Caller.Watch()
 	}
@@ -265,7 +267,7 @@ func wall(t time.Time) time.Time { return t.Round(0) }
 func (r *run) attempt() bool {
 	a := Attempt{N: r.out.AttemptCount + 1, Started: time.Now(), Delay: -1}
 	r.out.Killed, r.out.CutByCeiling = false, false
-	p, err := r.Starter.Start(Next{N: a.N, Argv: r.argv, Previous: r.out.Last()})
+	p, err := r.Starter.Start(Next{N: a.N, Limit: r.out.AttemptLimit, Argv: r.argv, Previous: r.out.Last()})
 	var start *StartError
 	switch {
 	case errors.As(err, &start):
@@ -325,7 +327,7 @@ func (r *run) settleWait(d time.Duration) {
 	last := r.out.Last()
 	last.Delay = d
 	if r.Observer != nil {
-		r.Observer.Retrying(Retrying{Attempt: *last, Wait: d, Grant: *r.grant})
+		r.Observer.Retrying(Retrying{Attempt: *last, Limit: r.out.AttemptLimit, Wait: d, Grant: *r.grant})
 		defer r.Observer.WaitOver()
 	}
 	from := time.Now()
@@ -360,6 +362,7 @@ func (r *run) correct() Decision {
 		return Decision{Action: StopNow, Row: 7, Label: HardFailure, Reason: CorrectableReason}
 	}
 	r.corrections++
+	r.out.AttemptLimit++
 	r.argv = argv
 	return r.retry(0)
 }
@@ -435,7 +438,7 @@ func (r *run) settlement() budget.Settlement {
 		return budget.Unpaid
 	case r.out.Label == Success:
 		return budget.Succeeded
-	case r.out.Label == RetryableFailure && !last.Verdict.Nested:
+	case r.out.Label == RetryableFailure:
 		return budget.Failed
 	default:
 		return budget.Ignored

@@ -68,6 +68,7 @@ type Outcome struct {
 	Slept          time.Duration // time spent waiting between attempts
 
 	AttemptCount int
+	AttemptLimit int       // attempts that there could be; each correction added one
 	Attempts     []Attempt // all up to 50, else the first 10 and the last 40
 
 	CancelSignal       syscall.Signal // the user's first signal, 0 when there was none
@@ -125,6 +126,7 @@ type Result struct {
 	Stderr, Stdout []byte // the last 64 KiB of what was captured; dropped once another attempt has ended
 	TailTruncated  bool   // more was written than the tails hold
 	StdinConsumed  bool   // the next attempt would find its input used up
+	StdinErr       error  // why it could not be kept for the next attempt, though that was asked for
 	StdoutPartial  bool   // a failed attempt's output stands where the next one's will follow
 	Warnings       []string
 }
