@@ -106,7 +106,7 @@ full. What the configuration says about a budget wins at the next run.`,
 		{"refill", "RATE", "tokens that come back, as 0.1/s, 6/m or 10/h"},
 		{"bonus", "F", "tokens that a successful run brings, 0 to 1"},
 	} {
-		c.Flags().Var(&textValue{unit: p[1]}, p[0], p[2])
+		c.Flags().Var(&textValue{setting: &setting{unit: p[1]}}, p[0], p[2])
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name, problems := oneBudget(c, args)

@@ -155,10 +155,7 @@ func resolveSettings(vars map[string]string, flags *pflag.FlagSet, now time.Time
 	if !collect(&problems, err) {
 		return nil, nil, err
 	}
-	r, err := newResolver(flags, conf, now)
-	if err != nil {
-		return nil, nil, err
-	}
+	r := newResolver(flags, conf, now)
 	s, err := r.settings()
 	if !collect(&problems, err) {
 		return nil, nil, err

@@ -106,10 +106,7 @@ func TestPrecedence(t *testing.T) {
 				f.set(flags, lower, 11)
 				want := f.set(flags, higher, 22)
 				explicit, profile := f.chosen(lower, higher)
-				r, err := newResolver(flags, f.load(explicit, profile), time.Time{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := newResolver(flags, f.load(explicit, profile), time.Time{})
 				if got := r.text("max-attempts"); got != "22" {
 					t.Errorf("text(max-attempts) = %q, want the %s value 22", got, higher)
 				}
@@ -274,10 +271,7 @@ func TestEverySettingRoundTrips(t *testing.T) {
 			}
 			f := newConfigFixture(t)
 			f.write(f.user(), s.key()+": "+s.example()+"\n")
-			r, err := newResolver(runFlags(t), f.load("", ""), time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := newResolver(runFlags(t), f.load("", ""), time.Now())
 			if _, err := r.settings(); err != nil {
 				t.Errorf("settings() = error %q, want none", err)
 			}

@@ -138,36 +138,50 @@ func table() []setting {
 	}
 }
 
-// define adds the settings to a flag set.
+// define adds the settings to a flag set. Each flag carries its row of the table.
 func define(fs *pflag.FlagSet, settings []setting) {
-	for _, s := range settings {
+	for i := range settings {
+		s := &settings[i]
 		switch s.kind {
 		case toggle:
-			fs.VarPF(&textValue{text: "false", unit: "switch"}, s.name, s.short, s.usage).NoOptDefVal = "true"
+			fs.VarPF(&textValue{text: "false", setting: s}, s.name, s.short, s.usage).NoOptDefVal = "true"
 		case list:
-			fs.VarP(&listValue{unit: s.unit}, s.name, s.short, s.usage)
+			fs.VarP(&listValue{setting: s}, s.name, s.short, s.usage)
 		case text:
-			fs.VarP(&textValue{text: s.def, unit: s.unit}, s.name, s.short, s.usage)
+			fs.VarP(&textValue{text: s.def, setting: s}, s.name, s.short, s.usage)
 		}
 	}
 }
 
+// flagValue is the value of a setting's flag.
+type flagValue interface{ row() *setting }
+
 // textValue is a flag whose text is read later, with all others.
-type textValue struct{ text, unit string }
+type textValue struct {
+	text string
+	*setting
+}
 
 func (v *textValue) String() string     { return v.text }
 func (v *textValue) Set(s string) error { v.text = s; return nil }
-func (v *textValue) Type() string       { return v.unit }
+func (v *textValue) row() *setting      { return v.setting }
+func (v *textValue) Type() string {
+	if v.kind == toggle {
+		return "switch"
+	}
+	return v.unit
+}
 
 // listValue is a flag that may be repeated; nothing in it is split.
 type listValue struct {
 	values []string
-	unit   string
+	*setting
 }
 
 func (v *listValue) String() string            { return strings.Join(v.values, " ") }
 func (v *listValue) Set(s string) error        { v.values = append(v.values, s); return nil }
 func (v *listValue) Type() string              { return v.unit }
+func (v *listValue) row() *setting             { return v.setting }
 func (v *listValue) Append(s string) error     { return v.Set(s) }
 func (v *listValue) Replace(vs []string) error { v.values = vs; return nil }
 func (v *listValue) GetSlice() []string        { return v.values }

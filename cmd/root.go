@@ -17,17 +17,19 @@ import (
 // execute runs one command line and returns the exit status.
 func execute(env Env) int {
 	status := 0
-	root := newRoot(env, &status)
-	root.SetArgs(route(root, env.Args))
+	args := route(env.Args)
+	root := newRoot(env, &status, args[0])
+	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
 		return complain(env, err)
 	}
 	return status
 }
 
-// route puts "run" in front of a command line that names no subcommand.
-func route(root *cobra.Command, args []string) []string {
-	completing := len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+// route puts "run" in front of a command line that names no subcommand. What it
+// returns has a first word.
+func route(args []string) []string {
+	completing := len(args) > 0 && isCompletion(args[0])
 	head, rest := args[:0:0], args
 	if completing {
 		head, rest = args[:1], args[1:]
@@ -35,21 +37,53 @@ func route(root *cobra.Command, args []string) []string {
 			return args // the first word: a subcommand or a command
 		}
 	}
-	if len(rest) > 0 && slices.Contains(subcommands(root), rest[0]) {
+	if len(rest) > 0 && isSubcommand(rest[0]) {
 		return args
 	}
 	return slices.Concat(head, []string{"run"}, rest)
 }
 
-func subcommands(root *cobra.Command) []string {
-	names := []string{"help"}
-	for _, c := range root.Commands() {
-		names = append(names, c.Name())
-	}
-	return names
+func isCompletion(word string) bool {
+	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd
 }
 
-func newRoot(env Env, status *int) *cobra.Command {
+func isSubcommand(word string) bool {
+	return word == "help" || slices.ContainsFunc(rooms(), func(r room) bool { return r.name == word })
+}
+
+// room is a subcommand that is not built before it is asked for: their flags are
+// hundreds, and most invocations run a command.
+type room struct {
+	name  string
+	build func(env Env, status *int) *cobra.Command
+}
+
+func rooms() []room {
+	return []room{
+		{"run", newRunCommand},
+		{"plan", without(newPlanCommand)},
+		{"budget", newBudgetCommand},
+		{"classify", without(newClassifyCommand)},
+		{"rules", newRulesCommand},
+		{"config", without(newConfigCommand)},
+		{"history", without(newHistoryCommand)},
+		{"stats", without(newStatsCommand)},
+		{"report", newReportCommand},
+		{"completion", without(newCompletionCommand)},
+		{"man", without(newManCommand)},
+		{"run-id", without(newRunIDCommand)},
+		{"version", without(newVersionCommand)},
+	}
+}
+
+// without is for a subcommand that has no status of its own.
+func without(build func(Env) *cobra.Command) func(Env, *int) *cobra.Command {
+	return func(env Env, _ *int) *cobra.Command { return build(env) }
+}
+
+// newRoot builds what the first word of a command line needs: that subcommand,
+// or all of them for whoever speaks of others (help, completions).
+func newRoot(env Env, status *int, word string) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "retryx",
 		Short:             "run a command again when that can help, and only then",
@@ -60,12 +94,12 @@ func newRoot(env Env, status *int) *cobra.Command {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(
-		newRunCommand(env, status), newPlanCommand(env), newBudgetCommand(env, status),
-		newClassifyCommand(env), newRulesCommand(env, status), newConfigCommand(env),
-		newHistoryCommand(env), newStatsCommand(env), newReportCommand(env, status),
-		newCompletionCommand(env), newManCommand(env), newRunIDCommand(env), newVersionCommand(env),
-	)
+	all := word == "help" || word == "completion" || isCompletion(word)
+	for _, r := range rooms() {
+		if all || r.name == word {
+			root.AddCommand(r.build(env, status))
+		}
+	}
 	root.SetHelpCommand(newHelpCommand(env, root))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(env.Stdout, commandHelp(c)) })
 	return root

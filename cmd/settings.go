@@ -104,42 +104,27 @@ type usageError struct{ problems []string }
 
 func (e *usageError) Error() string { return strings.Join(e.problems, "\n") }
 
-// resolver finds each value by precedence and collects what is wrong.
+// resolver finds each value by precedence, flags over environment over
+// configuration, and collects what is wrong.
 type resolver struct {
 	flags    *pflag.FlagSet
-	values   *viper.Viper // flags over environment over configuration
 	conf     *configuration
-	rows     map[string]setting
+	files    *viper.Viper // what the configuration files say; nil until a value of theirs counts
 	now      time.Time
 	problems []string
 }
 
-func newResolver(flags *pflag.FlagSet, conf *configuration, now time.Time) (*resolver, error) {
-	r := &resolver{flags: flags, values: viper.New(), conf: conf, rows: map[string]setting{}, now: now}
-	for _, s := range table() {
-		r.rows[s.name] = s
-		if err := r.values.BindPFlag(s.key(), flags.Lookup(s.name)); err != nil {
-			return nil, fmt.Errorf("bind flag --%s: %w", s.name, err)
-		}
-		if s.env() == "" {
-			continue
-		}
-		if err := r.values.BindEnv(s.key(), s.env()); err != nil {
-			return nil, fmt.Errorf("bind variable %s: %w", s.env(), err)
-		}
-	}
-	if err := r.values.MergeConfigMap(conf.values); err != nil {
-		return nil, fmt.Errorf("merge configuration: %w", err)
-	}
-	return r, nil
+func newResolver(flags *pflag.FlagSet, conf *configuration, now time.Time) *resolver {
+	return &resolver{flags: flags, conf: conf, now: now}
 }
 
 // origin says where the value of a setting comes from.
 func (r *resolver) origin(name string) origin {
-	s := r.rows[name]
-	if f := r.flags.Lookup(name); f != nil && f.Changed {
+	f := r.flags.Lookup(name)
+	if f.Changed {
 		return origin{fromFlag, "--" + name}
 	}
+	s := f.Value.(flagValue).row()
 	if env := s.env(); env != "" && os.Getenv(env) != "" {
 		return origin{fromEnv, env}
 	}
@@ -149,28 +134,46 @@ func (r *resolver) origin(name string) origin {
 	return origin{fromDefault, "--" + name}
 }
 
+// fromFiles is the value of a setting in the configuration files.
+func (r *resolver) fromFiles(name string) any {
+	if r.files == nil {
+		r.files = viper.New()
+		_ = r.files.MergeConfigMap(r.conf.values) // into nothing, so nothing can clash
+	}
+	return r.files.Get(r.row(name).key())
+}
+
+func (r *resolver) row(name string) *setting { return r.flags.Lookup(name).Value.(flagValue).row() }
+
 func (r *resolver) problem(name, format string, args ...any) {
 	r.problems = append(r.problems, r.origin(name).where+": "+fmt.Sprintf(format, args...))
 }
 
-func (r *resolver) text(name string) string { return r.values.GetString(r.rows[name].key()) }
+func (r *resolver) text(name string) string {
+	switch from := r.origin(name); from.kind {
+	case fromEnv:
+		return os.Getenv(from.where)
+	case fromConfig:
+		return fmt.Sprint(r.fromFiles(name))
+	case fromFlag, fromDefault:
+	}
+	return r.flags.Lookup(name).Value.String()
+}
 
 func (r *resolver) list(name string) []string {
-	if o := r.origin(name); o.kind == fromFlag {
-		return r.flags.Lookup(name).Value.(*listValue).values
-	}
-	switch v := r.values.Get(r.rows[name].key()).(type) {
-	case []any:
-		out := make([]string, 0, len(v))
-		for _, e := range v {
+	switch from := r.origin(name); from.kind {
+	case fromEnv: // one entry a line, as an expression may hold any other separator
+		return strings.FieldsFunc(os.Getenv(from.where), func(c rune) bool { return c == '\n' })
+	case fromConfig:
+		entries, _ := r.fromFiles(name).([]any)
+		out := make([]string, 0, len(entries))
+		for _, e := range entries {
 			out = append(out, fmt.Sprint(e))
 		}
 		return out
-	case string: // one entry a line, as an expression may hold any other separator
-		return strings.FieldsFunc(v, func(c rune) bool { return c == '\n' })
-	default:
-		return nil
+	case fromFlag, fromDefault:
 	}
+	return r.flags.Lookup(name).Value.(*listValue).values
 }
 
 func (r *resolver) toggle(name string) bool {
@@ -195,7 +198,7 @@ func (r *resolver) choice(name string) string {
 	if v == "" {
 		return v
 	}
-	if err := checkChoice(v, r.rows[name].choices); err != nil {
+	if err := checkChoice(v, r.row(name).choices); err != nil {
 		r.problem(name, "%s", err)
 	}
 	return v
