@@ -209,6 +209,7 @@ func (s *Store) changeExisting(ctx context.Context, a budget.Account, wait time.
 }
 
 func (s *Store) apply(ctx context.Context, a budget.Account, wait time.Duration, decide func(r *budget.Record, missing bool) bool) (budget.Answer, error) {
+	s.now() // finds out the clock's domain, if it is not known: not while others wait for the lock
 	var got budget.Answer
 	damaged := false
 	copied, err := s.file(a).Change(ctx, wait, func(c statefile.Content) []byte {

@@ -120,7 +120,7 @@ func loop(s *filestore.Store, a budget.Account, in *bufio.Reader, out *os.File) 
 func herd(s *filestore.Store, a budget.Account, in *bufio.Reader, out io.Writer) error {
 	for {
 		begun := time.Now()
-		if _, err := s.Withdraw(context.Background(), a, 0); err != nil {
+		if _, err := withdraw(s, a); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(out, "%010d", time.Since(begun).Nanoseconds()); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/retryx/retryx/budget/redisstore"
 )
 
-// BenchmarkWithdraw is one decision: by 1 and by 50 clients, on a connection that
+// BenchmarkWithdraw is one decision: by 1, 50 and 100 clients, on a connection that
 // stays and on a new one each. It reports decisions a second, and how long the
 // median and the slowest hundredth took.
 func BenchmarkWithdraw(b *testing.B) {
-	for _, clients := range []int{1, 50} {
+	for _, clients := range []int{1, 50, 100} {
 		for _, fresh := range []bool{false, true} {
 			for _, budgets := range []int{1, 50} {
 				if budgets > clients {

@@ -182,3 +182,32 @@ func TestLocksThatAreNotSupported(t *testing.T) {
 		}
 	}
 }
+
+// The lock is held for as little as an update needs: a look whether the file is
+// still the one that was opened, a read, a write. Whatever else is to be found out
+// in a process's first decision (which boot this is) is found out before.
+func TestLockIsHeldForThreeCalls(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	w := hire(t, dir)
+	stock(t, dir, 10)
+	var held []string
+	holding := false
+	w.let(func(c call) verdict {
+		switch {
+		case c.name == "flock":
+			holding = true
+		case c.name == "unlock":
+			holding = false
+		case holding && c.name != "":
+			held = append(held, c.name)
+		}
+		return verdict{}
+	})
+	if r, told := w.do(t, "withdraw"); !told || !r.granted {
+		t.Fatalf("it said %+v, want a grant", r)
+	}
+	if got, want := strings.Join(held, " "), "fstatat pread pwrite"; got != want {
+		t.Errorf("under the lock it called %q, want %q", got, want)
+	}
+}
