@@ -219,7 +219,10 @@ func budgetsOf(all []budget.Status) []budgetDocument {
 			Name: printable(s.Name), Store: s.Store, Granted: s.Granted, Denied: s.Denied, Refunded: s.Refunded,
 			Tokens: finite(s.Tokens), Capacity: finite(s.Cap), Policy: filled(s.Policy),
 		}
-		if s.Next >= 0 {
+		switch unread := !s.Known && s.Policy != ""; {
+		case unread:
+			out[i].Tokens = 0 // none that could be had
+		case s.Next >= 0:
 			out[i].NextTokenMS = new(ceilMS(s.Next))
 		}
 	}
