@@ -102,8 +102,11 @@ func (s *Store) Ask(ctx context.Context, a budget.Account, rule budget.BreakerRu
 		return got, nil
 	}
 	got, err := s.changeExisting(ctx, a, LockWait, ask)
+	if err != nil {
+		return budget.Answer{}, err // a lease that is not written is nobody's
+	}
 	got.Permit, got.Granted = permit, permit.Granted
-	return got, err
+	return got, nil
 }
 
 // Settle implements budget.Store.

@@ -72,16 +72,27 @@ func failings() []failing {
 			t.Fatal(err)
 		}
 	}
-	// A bonus is preceded by a look, which is tried again under the lock.
+	// These look first whether there is something to write; what the look did not
+	// find out is found out under the lock.
 	look := func(n int, _ call) bool { return n <= 8 }
 	// A copy of what was damaged is made if it can be.
 	copying := func(n int, c call) bool { return n == 11 && c.name == "pread" || strings.HasSuffix(c.path, ".corrupt") }
+	tripped := func(t *testing.T, dir string) {
+		t.Helper()
+		stock(t, dir, 10)
+		how := budget.Settling{Breaker: true, Rule: budget.BreakerRule{Threshold: 1}, Result: budget.Result{Failed: true}}
+		if answer, err := store(dir).Settle(t.Context(), account(), how, 0); err != nil || answer.Breaker.State != budget.BreakerIsOpen {
+			t.Fatalf("Settle() = %+v, %v, want an open breaker", answer, err)
+		}
+	}
 	ten := tokens(10)
 	return []failing{
 		{name: "read", verb: "read", prepare: half, done: []budget.Micro{ten}, failed: []budget.Micro{ten}},
 		{name: "withdraw", verb: "withdraw", prepare: half, done: []budget.Micro{tokens(9)}, failed: []budget.Micro{ten, tokens(9)}},
 		{name: "refund", verb: "refund", prepare: half, done: []budget.Micro{tokens(11)}, failed: []budget.Micro{ten, tokens(11)}},
 		{name: "deposit", verb: "deposit", prepare: half, done: []budget.Micro{ten + bonus}, failed: []budget.Micro{ten, ten + bonus}, spare: look},
+		{name: "configure", verb: "configure", prepare: half, done: []budget.Micro{ten}, failed: []budget.Micro{ten}, spare: look},
+		{name: "ask", verb: "ask", prepare: tripped, done: []budget.Micro{ten}, failed: []budget.Micro{ten}, spare: look},
 		{name: "first", verb: "withdraw", prepare: none, done: []budget.Micro{tokens(19)}, failed: []budget.Micro{tokens(19)}, missing: true},
 		{name: "damaged", verb: "withdraw", prepare: ruin, done: []budget.Micro{0}, failed: []budget.Micro{0}, ruin: true, spare: copying},
 	}

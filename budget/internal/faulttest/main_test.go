@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retryx/retryx/budget"
 	"github.com/retryx/retryx/budget/filestore"
@@ -115,6 +116,11 @@ func operate(s budget.Store, verb string) (budget.Answer, error) {
 		return s.Refund(ctx, account(), 0)
 	case "deposit":
 		return s.Settle(ctx, account(), budget.Settling{Bonus: true}, 0)
+	case "configure":
+		less := capacity - 5
+		return s.Configure(ctx, account(), budget.Change{Capacity: &less})
+	case "ask":
+		return s.Ask(ctx, account(), budget.BreakerRule{Threshold: 1, Lease: time.Hour}, 1)
 	case "read":
 		r, _, err := s.Peek(ctx, account())
 		return budget.Answer{Balance: r.Balance()}, err

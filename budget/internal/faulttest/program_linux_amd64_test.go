@@ -84,7 +84,9 @@ func (p *program) run(t *testing.T, home string, judge func(call) verdict) endin
 	c.Stdout, c.Stderr = files["stdout"], files["stderr"]
 	e := ending{status: trace(t, c, judge).wait()}
 	e.stdout, e.stderr = written(t, home, "stdout"), written(t, home, "stderr")
-	e.outcome = outcomeOf(t, e.stderr)
+	if e.status.Exited() {
+		e.outcome = outcomeOf(t, e.stderr)
+	}
 	return e
 }
 
@@ -199,5 +201,31 @@ func (p *program) checkPaid(t *testing.T, at, dir string, e ending, f fault) {
 	}
 	if retries > charged || left > tokens(10) || left < tokens(10-retries-1) {
 		t.Errorf("%s: %d retries and %s tokens left, want each paid and at most one token lost", at, retries, left)
+	}
+}
+
+// Properties 21 and 24 for a whole run: at whichever call about the state directory
+// it is killed, the record is sound, every retry that ran was paid for, and at most
+// one token is lost.
+func TestProgramKilledAtAnyCall(t *testing.T) {
+	t.Parallel()
+	p, home := programs()[0], newHome(t)
+	dir := filepath.Join(home, "state")
+	for n := 1; ; n++ {
+		stock(t, dir, 10)
+		s := &slayer{dir: dir, nth: n}
+		e := p.run(t, home, s.judge)
+		// A command that has not written yet was paid for, and is the one token.
+		retries := max(strings.Count(e.stdout, "run\n")-1, 0)
+		if left := balance(t, dir).Bucket.Tokens; left > tokens(10-retries) || left < tokens(10-retries-1) {
+			t.Errorf("killed at the last of %v: %d retries and %s tokens left, want each paid and at most one token lost", s.calls, retries, left)
+		}
+		if e.status.Exited() {
+			if retries != attempts-1 || n < 20 {
+				t.Errorf("after %d kills it made %d retries, want %d at last", n-1, retries, attempts-1)
+			}
+			t.Logf("%d kills", n-1)
+			return
+		}
 	}
 }
