@@ -111,6 +111,7 @@ func (h *hookRunner) Argv(stdout []byte) ([]string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, errors.New("the corrector's answer names no command")
 	}
+	h.redact.observe(argv, nil)
 	return argv, nil
 }
 

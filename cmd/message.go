@@ -21,7 +21,11 @@ import (
 
 // message is the sentence for o, redacted, one line.
 func message(o *exec.Outcome, f facts) string {
-	return f.redact.line(sentence(o, f), messageLimit)
+	said := sentence(o, f)
+	if o.Reason == exec.Succeeded {
+		return said // all our own, and most runs end so
+	}
+	return f.redact.line(said, messageLimit)
 }
 
 func sentence(o *exec.Outcome, f facts) string {

@@ -6,9 +6,8 @@ package cmd
 //     have at least six characters and are no paths, also percent-encoded or
 //     quoted as in JSON (SSH_AUTH_SOCK is a path, RETRYX_ names are ours);
 //   - what looks like a secret by its surroundings or by itself (shapes.go);
-//   - values of the tool's secret flags, and of any --password, --token,
-//     --secret, --api-key and their kin;
-//   - values of headers that are not standard ones;
+//   - what the command line says is a secret (redact_command.go), there and,
+//     from six characters on, wherever else it turns up;
 //   - what the user's own expressions match.
 //
 // Everything is found by hand-written scanners, as argv is redacted on the
@@ -34,8 +33,8 @@ const (
 // text printable.
 type redactor struct {
 	secrets []string // as they look once printable
-	flags   []string // secret flags of more than one letter, with their dashes
-	letters string   // secret flags of one letter
+	tool    vocabulary
+	unread  [][]string // command lines whose secrets are not among the secrets yet
 	extra   []*regexp.Regexp
 }
 
@@ -49,13 +48,7 @@ func newRedactor(environ, secretFlags []string, extra []*regexp.Regexp) *redacto
 			r.learn(value)
 		}
 	}
-	for _, f := range secretFlags {
-		if len(f) == 2 && f[0] == '-' && f[1] != '-' {
-			r.letters += f[1:]
-		} else {
-			r.flags = append(r.flags, f)
-		}
-	}
+	r.tool.add(secretFlags)
 	return r
 }
 
@@ -118,13 +111,20 @@ func isPath(value string) bool {
 }
 
 // text returns s printable and without secrets. Lines stay lines.
-func (r *redactor) text(s string) string { return r.hide(printable(s), inProse) }
+func (r *redactor) text(s string) string {
+	r.settle()
+	return r.hide(printable(s), nil)
+}
 
 // line returns s as one line of at most limit bytes, redacted before it is cut.
 func (r *redactor) line(s string, limit int) string {
-	whole := r.hide(printable(s), inProse)
+	if s == "" {
+		return ""
+	}
+	r.settle()
+	whole := r.hide(printable(s), nil)
 	if flat := oneLine(whole); flat != whole {
-		whole = r.hide(flat, inProse) // a secret with a blank in it may stand there now
+		whole = r.hide(flat, nil) // a secret with a blank in it may stand there now
 	}
 	return cut(whole, limit)
 }
@@ -132,11 +132,12 @@ func (r *redactor) line(s string, limit int) string {
 // tail returns the end of an output. As it may begin in the middle of a secret,
 // so does what is hidden.
 func (r *redactor) tail(b []byte) string {
+	r.settle()
 	s := printable(string(b))
 	if r != nil {
 		s = r.hideRest(s)
 	}
-	return r.hide(s, inProse)
+	return r.hide(s, nil)
 }
 
 // hideRest hides the end of a secret at the start of s.
@@ -155,157 +156,14 @@ func (r *redactor) hideRest(s string) string {
 	return mask + s[longest:]
 }
 
-// argv returns the command line with its secrets hidden. What a flag says about
-// the argument after it counts.
-func (r *redactor) argv(argv []string) []string {
-	out := make([]string, len(argv))
-	for i, arg := range argv {
-		switch {
-		case i > 1 && r.takesSecret(argv[i-1], inCommand):
-			out[i] = mask
-		case i > 1 && isHeaderFlag(argv[i-1]):
-			out[i] = r.hide(hideHeader(printable(arg)), inCommand)
-		default:
-			out[i] = r.argument(printable(arg), i == 0)
-		}
-	}
-	return out
-}
-
-// argument redacts one argument that says itself what it is.
-func (r *redactor) argument(arg string, program bool) string {
-	if program {
-		return r.hide(arg, inCommand)
-	}
-	for _, flag := range [...]string{"-H", "--header=", "--proxy-header="} {
-		if header, ok := strings.CutPrefix(arg, flag); ok && hideHeader(header) != header {
-			return r.hide(flag+hideHeader(header), inCommand)
-		}
-	}
-	if n := r.attached(arg, inCommand); n > 0 {
-		arg = arg[:n] + mask
-	}
-	return r.hide(arg, inCommand)
-}
-
-func isHeaderFlag(arg string) bool {
-	return arg == "-H" || arg == "--header" || arg == "--proxy-header"
-}
-
-// hideHeader hides the value of a header that is not a standard one.
-func hideHeader(header string) string {
-	name, value, ok := strings.Cut(header, ":")
-	if !ok || strings.TrimSpace(value) == "" || isStandardHeader(strings.TrimSpace(name)) {
-		return header
-	}
-	if value[0] == '/' { // another tool's -H: host:/path, ldap://host
-		return header
-	}
-	return name + ": " + mask
-}
-
-func isStandardHeader(name string) bool {
-	for _, prefix := range [...]string{"accept", "content-", "if-", "access-control-", "sec-"} {
-		if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
-			return true
-		}
-	}
-	for _, known := range [...]string{
-		"cache-control", "connection", "date", "depth", "destination", "dnt", "expect", "forwarded", "from", "host",
-		"keep-alive", "max-forwards", "origin", "overwrite", "pragma", "prefer", "priority", "range", "referer", "te",
-		"trailer", "transfer-encoding", "upgrade", "user-agent", "via",
-	} {
-		if strings.EqualFold(name, known) {
-			return true
-		}
-	}
-	return false
-}
-
-// place is where a text stands: a flag of one letter means something in a
-// command only.
-type place bool
-
-const (
-	inProse   place = false
-	inCommand place = true
-)
-
-// takesSecret reports whether arg is a flag whose value, a secret, comes next.
-func (r *redactor) takesSecret(arg string, where place) bool {
-	if len(arg) < 2 || arg[0] != '-' {
-		return false
-	}
-	if r.isSecretFlag(arg) {
-		return true
-	}
-	n := r.letter(arg, where)
-	return n > 0 && n == len(arg)
-}
-
-// attached returns where in arg, a flag with its value, the secret begins, 0
-// for nowhere: --user=NAME:PASSWORD, -pPASSWORD.
-func (r *redactor) attached(arg string, where place) int {
-	if len(arg) < 3 || arg[0] != '-' {
-		return 0
-	}
-	if name, _, ok := strings.Cut(arg, "="); ok && len(arg) > len(name)+1 {
-		if r.isSecretFlag(name) {
-			return len(name) + 1
-		}
-	}
-	if r.isSecretFlag(arg) {
-		return 0 // its value comes next
-	}
-	if n := r.letter(arg, where); n < len(arg) {
-		return n
-	}
-	return 0
-}
-
-// letter returns where in a cluster of short flags the value of a secret one
-// begins, 0 for nowhere. Which of the letters before it takes a value of its
-// own is not known here: too much is hidden rather than too little.
-func (r *redactor) letter(arg string, where place) int {
-	if where != inCommand || r == nil || r.letters == "" || arg[1] == '-' {
-		return 0
-	}
-	for i := 1; i < len(arg) && isLetter(arg[i]); i++ {
-		if strings.IndexByte(r.letters, arg[i]) >= 0 {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// isSecretFlag reports whether flag, of more than one letter, takes a secret in
-// this tool or in any.
-func (r *redactor) isSecretFlag(flag string) bool {
-	return namesSecret(flag) || r != nil && slices.Contains(r.flags, flag)
-}
-
-// namesSecret knows --password and its kin in any tool, and -password in tools
-// that write long flags with one dash.
-func namesSecret(flag string) bool {
-	name := strings.TrimLeft(flag, "-")
-	if len(name) < len("pass") || len(flag) == len(name) {
-		return false
-	}
-	for _, question := range [...]string{"no-", "with-", "ask-", "show-"} { // these take no value
-		if strings.HasPrefix(name, question) {
-			return false
-		}
-	}
-	return isSecretKey(name)
-}
-
 // hide replaces every secret in s, which is printable. Where hiding one brings
 // up another (a variable's value that holds asterisks) it looks again. In the
-// end no known secret is left: replacing those only makes the text shorter.
-func (r *redactor) hide(s string, where place) string {
+// end no known secret is left: replacing those only makes the text shorter. In
+// a command spoken holds what its tools call secret; elsewhere it is nil.
+func (r *redactor) hide(s string, spoken *vocabulary) string {
 	for range passes {
 		spans := r.literals(nil, s)
-		spans = r.shapes(spans, s, where)
+		spans = r.shapes(spans, s, spoken)
 		if r != nil {
 			for _, re := range r.extra {
 				for _, m := range re.FindAllStringIndex(s, -1) {

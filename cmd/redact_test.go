@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/retryx/retryx/classify"
 )
 
 func TestRedactorText(t *testing.T) {
@@ -123,7 +125,7 @@ func TestRedactorArgv(t *testing.T) {
 		{[]string{"x", "-password", "abc"}, []string{"x", "-password", "***"}},
 		{[]string{"gh", "auth", "login", "--with-token", "x"}, []string{"gh", "auth", "login", "--with-token", "x"}},
 		{[]string{"curl", "-H", "DD-Application: abc def", "-H", "Accept: a/b"}, []string{"curl", "-H", "DD-Application: ***", "-H", "Accept: a/b"}},
-		{[]string{"curl", "-HThing:abc", "--header=Foo: bar"}, []string{"curl", "-HThing: ***", "--header=Foo: ***"}},
+		{[]string{"curl", "-HThing:abc", "--header=Foo: bar"}, []string{"curl", "-HThing:***", "--header=Foo: ***"}},
 		{[]string{"ldapsearch", "-H", "ldap://host"}, []string{"ldapsearch", "-H", "ldap://host"}},
 		{[]string{"rsync", "-H", "host2:/path"}, []string{"rsync", "-H", "host2:/path"}},
 		{[]string{"sh", "-c", "mysql -ps3kret -h db && mysql -p s3kret"}, []string{"sh", "-c", "mysql -p*** -h db && mysql -p ***"}},
@@ -138,6 +140,105 @@ func TestRedactorArgv(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tt.want, r.argv(tt.in)); diff != "" {
 			t.Errorf("argv(%q) differs (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+// Command lines of tools that take secrets, as a run reads them.
+func TestRedactorKnowsTools(t *testing.T) {
+	for _, tt := range []struct{ line, want string }{
+		// attached, and ending like a flag of its own
+		{"mysql -psecret db", "mysql -p*** db"},
+		{"mysql -pmypassword db", "mysql -p*** db"},
+		{"mysql -uroot -ptoken-of-mine", "mysql -uroot -p***"},
+		{"mysql -password x", "mysql -password ***"},
+		{"mariadb -px", "mariadb -p***"},
+		{"sshpass -pmy-secret ssh h ls", "sshpass -p*** ssh h ls"},
+		{"sshpass -p x ssh -v h", "sshpass -p *** ssh -v h"},
+		{"curl -sSfu a:b u", "curl -sSfu *** u"},
+		{"redis-cli -ax ping", "redis-cli -a*** ping"},
+		{"docker login -p x -u y", "docker login -p *** -u y"},
+		{"docker run -p 80:80 -p 127.0.0.1:53:53/udp x", "docker run -p 80:80 -p 127.0.0.1:53:53/udp x"},
+		{"openssl rsa -passin pass:x -passout pass:y", "openssl rsa -passin *** -passout ***"},
+		{"zip -P x a.zip b", "zip -P *** a.zip b"},
+		{"http --auth=a:b GET u", "http --auth=*** GET u"},
+		{"snmpget -v2c -c x h", "snmpget -v2c -c *** h"},
+		// behind wrappers and far away
+		{"sudo -u me env PGPASSWORD=x AWS_SECRET_ACCESS_KEY=y A=B psql", "sudo -u me env PGPASSWORD=*** AWS_SECRET_ACCESS_KEY=*** A=B psql"},
+		{"ssh host mysql -px", "ssh host mysql -p***"},
+		{"ssh -p 22 host ls", "ssh -p 22 host ls"},
+		{"kubectl exec pod -- mysql -px", "kubectl exec pod -- mysql -p***"},
+		{"docker exec db mysql -px", "docker exec db mysql -p***"},
+		// by its place
+		{"nmcli dev wifi connect home password x", "nmcli dev wifi connect home password ***"},
+		{"nmcli con mod home wifi-sec.psk x", "nmcli con mod home wifi-sec.psk ***"},
+		{"mysqladmin -uroot password x", "mysqladmin -uroot password ***"},
+		{"redis-cli -h h auth me x", "redis-cli -h h auth *** ***"},
+		{"vault login x", "vault login ***"},
+		{"vault kv put secret/a b=x", "vault kv put secret/a ***"},
+		{"htpasswd -b file me x", "htpasswd -b file me ***"},
+		{"npm config set //h/:_authToken x", "npm config set //h/:_authToken ***"},
+		{"echo no password given", "echo no password given"},
+		{"kubectl get secret db-password -o json", "kubectl get secret db-password -o json"},
+		// headers and addresses
+		{"curl -sHToken:x u", "curl -sHToken:*** u"},
+		{"curl https://hooks.slack.com/services/T0/B0/x", "curl https://hooks.slack.com/services/***"},
+		{"curl http://h/?key=short&key=AbcdefghijKlmnopqrst", "curl http://h/?key=short&key=***"},
+	} {
+		argv := strings.Fields(tt.line)
+		r := newRedactor(nil, classify.Read(argv).SecretFlags, nil)
+		if got := strings.Join(r.argv(argv), " "); got != tt.want {
+			t.Errorf("argv(%s) = %s, want %s", tt.line, got, tt.want)
+		}
+	}
+}
+
+func TestRedactorReadsScripts(t *testing.T) {
+	for _, tt := range []struct{ script, want string }{
+		{"cd /x && mysql -px db", "cd /x && mysql -p*** db"},
+		{"mysql -p'a b' db; ls", "mysql -p'***' db; ls"},
+		{`curl -s u -u "a:b" | jq .`, `curl -s u -u "***" | jq .`},
+		{"curl -H 'Token: x y' u", "curl -H 'Token: ***' u"},
+		{"curl -H'Token: x y' u", "curl -H'Token: ***' u"},
+		{"curl -H 'Accept: a/b' u", "curl -H 'Accept: a/b' u"},
+		{"echo x y | docker login --password-stdin", "echo *** | docker login --password-stdin"},
+		{"echo x | grep y", "echo x | grep y"},
+		{"PGPASSWORD=x psql; mkdir -p a", "PGPASSWORD=*** psql; mkdir -p a"},
+		{"vault login 's3cr3t-x'", "vault login '***'"},
+	} {
+		argv := []string{"sh", "-c", tt.script}
+		read := classify.Read(argv)
+		r := newRedactor(nil, read.SecretFlags, nil)
+		r.observe(argv, read.Argv)
+		if got := r.argv(argv)[2]; got != tt.want {
+			t.Errorf("argv(sh -c %q) = %q, want %q", tt.script, got, tt.want)
+		}
+	}
+}
+
+// Programs print their arguments: what was a secret there is one everywhere.
+func TestRedactorKnowsSecretsOfTheCommandElsewhere(t *testing.T) {
+	for _, tt := range []struct {
+		argv     []string
+		in, want string
+	}{
+		{[]string{"mysql", "-phunter22"}, "+ mysql -phunter22; denied (using hunter22)", "+ mysql -p***; denied (using ***)"},
+		{[]string{"curl", "-u", "bob:hunter22"}, "401 for bob with hunter22, bob:hunter22", "401 for bob with ***, ***"},
+		{[]string{"curl", "-H", "X-A: Bearer hunter22"}, "sent hunter22", "sent ***"},
+		{[]string{"curl", "https://bob:hunter22@h/"}, "bad password hunter22", "bad password ***"},
+		{[]string{"env", "PGPASSWORD=hunter22", "psql"}, "hunter22", "***"},
+		{[]string{"sh", "-c", "vault login hunter22"}, "hunter22", "***"},
+		{[]string{"tool", "--token", "hunter22"}, "hunter22", "***"},
+		{[]string{"tool", "--token", "short"}, "too short", "too short"},
+		{[]string{"tool", "--token", "$TOKEN", "--password", "/etc/secret"}, "$TOKEN /etc/secret", "$TOKEN /etc/secret"},
+		{[]string{"docker", "run", "-p", "8080:8080"}, "8080:8080 in use", "8080:8080 in use"},
+		{[]string{"pip", "-i", "https://h/simple"}, "https://h/simple: no", "https://h/simple: no"},
+	} {
+		read := classify.Read(tt.argv)
+		r := newRedactor(nil, read.SecretFlags, nil)
+		r.observe(tt.argv, read.Argv)
+		if got := r.text(tt.in); got != tt.want {
+			t.Errorf("%q: text(%q) = %q, want %q", tt.argv, tt.in, got, tt.want)
 		}
 	}
 }
@@ -293,6 +394,7 @@ func TestRedactorOnHostileTexts(t *testing.T) {
 func hostileTails() []string {
 	return []string{
 		"=", "a=", "token=", "MY_KEY=", "=\"", "token=\"", "token=\\\"", "a://a:b/", "://", "a://@", "a", "aaaaaaaa*", "x-a:", "'x-a:", ":", "\"a\":",
+		"?key=", "&key=a", "api/webhooks/", "echo ", "echo|", "mysql -p", "mysql ", "a.", "-H \"", "-H a:", "-H'",
 		"--token ", "/--token=", "/-x", "-u", "-----BEGIN PRIVATE KEY-----", "Bearer ", "Bearer 1", "eyJ.", "eyJ", "hf_.", "-", "*", ".", "[", "\x1b]", "\x1b[",
 	}
 }
@@ -305,6 +407,10 @@ func TestRedactorIsLinear(t *testing.T) {
 	for _, unit := range hostileTails() {
 		if got := r.tail([]byte(strings.Repeat(unit, size/len(unit)))); len(got) > 2*size {
 			t.Errorf("tail(%q repeated) has %d bytes, want at most %d", unit, len(got), 2*size)
+		}
+		script := strings.Repeat(unit, size/8/len(unit)) // longer than any system's limit of one argument
+		if got := r.argv([]string{"sh", "-c", script}); len(got[2]) > 2*size {
+			t.Errorf("argv(%q repeated) has %d bytes, want at most %d", unit, len(got[2]), 2*size)
 		}
 	}
 }
@@ -323,7 +429,9 @@ func BenchmarkRedactorSuccessPath(b *testing.B) {
 	environ := benchEnviron()
 	argv := []string{"curl", "-fsS", "--retry", "0", "-H", "Accept: application/json", "-o", "out.json", "https://api.example.org/v1/things?limit=100"}
 	for b.Loop() {
-		newRedactor(environ, []string{"-u", "--user"}, nil).argv(argv)
+		r := newRedactor(environ, []string{"-u", "--user"}, nil)
+		r.observe(argv, argv)
+		r.argv(argv)
 	}
 }
 

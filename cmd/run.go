@@ -101,6 +101,7 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
 	inv.read = classify.ReadWith(command, s.ruleFiles)
 	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
+	inv.redact.observe(command, inv.read.Argv)
 	if err := inv.openDestination(); err != nil {
 		return nil, err
 	}

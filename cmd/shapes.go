@@ -26,13 +26,17 @@ const (
 )
 
 // shapes finds what looks like a secret.
-func (r *redactor) shapes(spans []span, s string, where place) []span {
+func (r *redactor) shapes(spans []span, s string, spoken *vocabulary) []span {
+	script := spoken != nil && strings.IndexByte(s, ' ') >= 0
+	if script {
+		spoken = spoken.copy() // of this script alone
+	}
 	hidden := 0 // up to here
 	for i := 0; i < len(s); i++ {
 		var p span
 		switch c := s[i]; {
 		case c == '=' && i >= hidden:
-			p = r.assigned(s, i)
+			p = r.assigned(s, i, spoken)
 			hidden = max(hidden, p.to)
 		case c == ':' && strings.HasPrefix(s[i:], "://"):
 			p = userInfo(s, i+3)
@@ -40,11 +44,14 @@ func (r *redactor) shapes(spans []span, s string, where place) []span {
 			p = described(s, i)
 			hidden = max(hidden, p.to)
 		case c == '-' && i >= hidden && startsWord(s, i):
-			p = r.flagged(s, i, where)
+			p = r.flagged(s, i, spoken)
 			hidden = max(hidden, p.to)
 		case isLetter(c) && startsWord(s, i):
 			if p = known(s, i); p.from < p.to {
 				i = p.to - 1
+			} else if script {
+				p = piped(s, i)
+				spoken.hear(wordAt(s, i))
 			}
 		}
 		if p.from < p.to {
@@ -82,7 +89,7 @@ func nameBefore(s string, end int) int {
 }
 
 // assigned is the value behind the equals sign at i, if its name asks for it.
-func (r *redactor) assigned(s string, i int) span {
+func (r *redactor) assigned(s string, i int, spoken *vocabulary) span {
 	end, from := i, i+1
 	switch {
 	case i > 0 && s[i-1] == ' ' && from < len(s) && s[from] == ' ': // name = value
@@ -95,7 +102,7 @@ func (r *redactor) assigned(s string, i int) span {
 		return span{}
 	}
 	variable := name == "_auth" || isVariable(name) && isSecretName(name) && !isExcepted(name)
-	certain := isSecretKey(name) || name[0] == '-' && r.isSecretFlag(name)
+	certain := isSecretKey(name) || isQueryKey(s, i, name) || name[0] == '-' && r.isSecretFlag(name, spoken)
 	if !variable && !certain {
 		return span{}
 	}
@@ -111,6 +118,18 @@ func (r *redactor) assigned(s string, i int) span {
 	}
 	return span{}
 }
+
+// isQueryKey knows ?key=VALUE with a value that is too long for a name.
+func isQueryKey(s string, i int, name string) bool {
+	at := i - len(name) - 1
+	if name != "key" || at < 0 || s[at] != '?' && s[at] != '&' {
+		return false
+	}
+	p := value(s, i+1)
+	return p.to-p.from >= longKey
+}
+
+const longKey = 20
 
 // isDirectory knows the two that end as passwords do.
 func isDirectory(name string) bool { return name == "PWD" || name == "OLDPWD" }
@@ -196,7 +215,7 @@ func value(s string, i int) span {
 
 // flagged is the value of the flag at i. The arguments of a real command line
 // come one by one; this is for lines that hold a command.
-func (r *redactor) flagged(s string, i int, where place) span {
+func (r *redactor) flagged(s string, i int, spoken *vocabulary) span {
 	if strings.HasPrefix(s[i:], "-----BEGIN ") {
 		return privateKey(s, i)
 	}
@@ -205,13 +224,28 @@ func (r *redactor) flagged(s string, i int, where place) span {
 		end++
 	}
 	flag := s[i:end]
-	if n := r.attached(flag, where); n > 0 {
+	switch {
+	case spoken != nil && strings.HasPrefix(flag, "-H") && i+2 < len(s) && isQuote(s[i+2]):
+		return headerIn(s, value(s, i+2))
+	case end < len(s) && s[end] == ' ' && spoken != nil && isHeaderFlag(flag):
+		return headerIn(s, value(s, skipSpaces(s, end)))
+	}
+	if n := r.attached(flag, spoken); n > 0 {
 		return value(s, i+n)
 	}
-	if end < len(s) && s[end] == ' ' && r.takesSecret(flag, where) {
+	if end < len(s) && s[end] == ' ' && r.takesSecret(flag, spoken) {
 		return value(s, skipSpaces(s, end))
 	}
 	return span{}
+}
+
+// headerIn is the value of the header that is at p.
+func headerIn(s string, p span) span {
+	n := headerValue(s[p.from:p.to])
+	if n == 0 {
+		return span{}
+	}
+	return span{p.from + n, p.to}
 }
 
 // privateKey is everything between the lines that begin and end it; what was
@@ -264,13 +298,13 @@ func hasOddPort(authority string) bool {
 func isSecretKey(name string) bool {
 	for _, end := range [...]string{
 		"password", "passwd", "passphrase", "pwd", "token", "secret", "apikey", "accesskey", "secretkey", "privatekey",
-		"authkey", "credential", "credentials", "signature",
+		"authkey", "signingkey", "encryptionkey", "passcode", "credential", "credentials", "signature",
 	} {
 		if _, ok := cutEnd(name, end); ok {
 			return true
 		}
 	}
-	for _, word := range [...]string{"pass", "sig"} { // the ends of other words too
+	for _, word := range [...]string{"pass", "sig", "psk", "otp"} { // the ends of other words too
 		if rest, ok := cutEnd(name, word); ok && (rest == "" || !isLetter(rest[len(rest)-1])) {
 			return true
 		}
@@ -327,6 +361,11 @@ func known(s string, i int) span {
 		if len(word) > len(scheme) && strings.EqualFold(word[:len(scheme)], scheme) {
 			from := i + skipSpaces(word, len(scheme))
 			return credential(s, from)
+		}
+	}
+	for _, hook := range [...]string{"hooks.slack.com/services/", "api/webhooks/", "webhook.office.com/"} { // addresses that are secrets
+		if strings.HasPrefix(word, hook) {
+			return value(s, i+len(hook))
 		}
 	}
 	least := leastKey(word)

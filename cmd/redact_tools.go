@@ -1,0 +1,152 @@
+package cmd
+
+// Where tools that have no rules file, and some that have one, take secrets. A
+// user adds to it with secrets: in a rules file.
+
+import (
+	"path"
+	"strings"
+)
+
+// secretFlags are the secret flags of a tool, beyond those of its rules file.
+func secretFlags(tool string) []string {
+	switch tool {
+	case "sshpass", "rdesktop", "7z", "7za", "7zz", "rar", "unrar", "useradd", "usermod", "crane", "oras", "nerdctl", "mongoimport", "mongoexport", "mongostat":
+		return []string{"-p"}
+	case "mariadb", "mariadb-dump", "mariadb-admin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlpump", "mysqlslap", "mysqlbinlog", "mycli", "mydumper":
+		return []string{"-p"}
+	case "mosquitto_pub", "mosquitto_sub", "mosquitto_rr": //nolint:misspell // the broker's name is no word
+		return []string{"-P"}
+	case "sqlcmd", "bcp", "zip", "zipcloak", "unzip", "ipmitool", "knife", "osql", "isql":
+		return []string{"-P"}
+	case "http", "https", "xh", "xhs":
+		return []string{"-a", "--auth"}
+	case "curlie":
+		return []string{"-u", "--user"}
+	case "smbclient", "rpcclient", "smbget", "net":
+		return []string{"-U", "--user"}
+	case "snmpget", "snmpset", "snmpwalk", "snmpgetnext", "snmpbulkwalk", "snmptrap", "snmptable", "snmpbulkget":
+		return []string{"-c", "-A", "-X"}
+	case "keytool", "jarsigner", "apksigner":
+		return []string{"-storepass", "-keypass", "-srcstorepass", "-deststorepass", "--ks-pass", "--key-pass"}
+	case "ssh-keygen", "cryptsetup":
+		return []string{"-N", "-P"}
+	case "plink", "pscp", "psftp":
+		return []string{"-pw"}
+	case "pkcs11-tool", "pkcs15-tool", "softhsm2-util", "yubico-piv-tool", "ykman":
+		return []string{"--pin", "--so-pin", "--puk", "-P", "-p"}
+	case "vercel", "netlify":
+		return []string{"-t"}
+	case "kubectl":
+		return []string{"--from-literal"}
+	case "gem":
+		return []string{"-k", "--key"}
+	}
+	return nil
+}
+
+// operands say that those behind a word (any, if empty) are secret from the
+// given one on; the last alone if that is 0.
+type operands struct {
+	word string
+	from int
+}
+
+// secretOperands returns which arguments are secrets for their place. The tool
+// may stand behind others.
+func secretOperands(argv []string) map[int]bool {
+	var found map[int]bool
+	for at, arg := range argv {
+		if len(arg) > longestName {
+			continue
+		}
+		name := path.Base(arg)
+		for _, o := range operandsOf(name) {
+			for _, i := range o.in(argv, at) {
+				if found == nil {
+					found = map[int]bool{}
+				}
+				found[i] = true
+			}
+		}
+	}
+	return found
+}
+
+func operandsOf(tool string) []operands {
+	switch tool {
+	case "vault":
+		return []operands{{word: "login", from: 1}, {word: "put", from: 2}, {word: "patch", from: 2}, {word: "write", from: 2}}
+	case "cargo":
+		return []operands{{word: "login", from: 1}}
+	case "heroku":
+		return []operands{{word: "auth:token", from: 1}}
+	case "redis-cli", "valkey-cli":
+		return []operands{{word: "auth", from: 1}, {word: "hello", from: 1}}
+	case "rabbitmqctl":
+		return []operands{{word: "add_user", from: 2}, {word: "change_password", from: 2}, {word: "authenticate_user", from: 2}}
+	case "mc":
+		return []operands{{word: "set", from: 3}, {word: "add", from: 3}}
+	case "poetry":
+		return []operands{{word: "config", from: 2}}
+	case "wpa_passphrase":
+		return []operands{{from: 2}}
+	case "net":
+		return []operands{{word: "user", from: 2}}
+	case "smbclient", "smbpasswd":
+		return []operands{{from: 2}}
+	case "htpasswd":
+		return []operands{{from: 0}}
+	case "sqlplus", "sqlldr", "expdp", "impdp", "rman":
+		return []operands{{from: 1}}
+	}
+	return nil
+}
+
+// in returns which arguments behind argv[at] are meant.
+func (o operands) in(argv []string, at int) []int {
+	var found []int
+	seen := o.word == ""
+	n := 0
+	for i := at + 1; i < len(argv); i++ {
+		switch arg := argv[i]; {
+		case strings.HasPrefix(arg, "-"):
+		case !seen:
+			seen = strings.EqualFold(arg, o.word)
+		default:
+			if n++; n >= o.from {
+				found = append(found, i)
+			}
+		}
+	}
+	if o.from == 0 && len(found) > 1 {
+		return found[len(found)-1:]
+	}
+	return found
+}
+
+// piped is what a script prints into a program that reads its password from
+// there: echo VALUE | docker login --password-stdin.
+func piped(s string, i int) span {
+	name := wordAt(s, i)
+	if name != "echo" && name != "printf" {
+		return span{}
+	}
+	from := i + len(name)
+	text, reader, ok := strings.Cut(s[from:min(len(s), from+longestPipe)], "|")
+	if !ok || !strings.Contains(reader, "-stdin") {
+		return span{}
+	}
+	return span{from + len(text) - len(strings.TrimLeft(text, " ")), from + len(strings.TrimRight(text, " "))}
+}
+
+const longestPipe = 512
+
+// wordAt is the name that begins at i.
+func wordAt(s string, i int) string {
+	end := i
+	for end < len(s) && end-i <= longestName && (isNameByte(s[end]) || s[end] == '+') {
+		end++
+	}
+	return s[i:end]
+}
