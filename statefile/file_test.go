@@ -8,11 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/retryx/retryx/statefile"
 )
@@ -340,6 +343,9 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	}()
 	other := statefile.File{Dir: f.Dir, Sub: f.Sub, Name: "other"}
 	put(t, other, "new")
+	for descriptors(t, f.Path()) < 2 { // the holder's and the waiter's
+		runtime.Gosched()
+	}
 	if err := os.Rename(other.Path(), f.Path()); err != nil {
 		t.Fatal(err)
 	}
@@ -359,6 +365,22 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	if c := read(t, f); string(c.Payload) != "x" {
 		t.Errorf("Read() after a removal = %+v, want a new file", c)
 	}
+}
+
+// descriptors counts those of this process that are open on a file.
+func descriptors(t *testing.T, path string) int {
+	t.Helper()
+	var want, st unix.Stat_t
+	if err := unix.Stat(path, &want); err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for fd := range 1024 {
+		if unix.Fstat(fd, &st) == nil && st.Dev == want.Dev && st.Ino == want.Ino {
+			open++
+		}
+	}
+	return open
 }
 
 // Property 28: what is not a plain file of ours is refused and left alone.
