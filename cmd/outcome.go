@@ -13,7 +13,6 @@ package cmd
 //     10 and the last 40.
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -342,17 +341,6 @@ func (d *document) full() []byte {
 	t.Attempts = ends(d.Attempts, attemptsAtHead, attemptsAtTail)
 	t.Abridged = d.Abridged || len(t.Attempts) < len(d.Attempts) || t.AttemptCount > len(t.Attempts)
 	return t.encode()
-}
-
-// encode cannot fail: there is nothing in a document that JSON cannot say.
-func (d *document) encode() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // no browser reads it; "<" costs one byte instead of six
-	if err := e.Encode(d); err != nil {
-		panic(err)
-	}
-	return b.Bytes()
 }
 
 // line is full in at most limit bytes, which is at least leastLimit.
