@@ -158,6 +158,8 @@ func (p *tracee) follow() syscall.WaitStatus {
 			if tid == p.pid {
 				return status
 			}
+			delete(seen, tid) // the number may come again
+			delete(p.fated, tid)
 			continue
 		}
 		signal := 0
