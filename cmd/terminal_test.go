@@ -128,6 +128,14 @@ func (s *session) file(name, text string) string {
 	return string(data)
 }
 
+// write makes a file with nothing in it.
+func (s *session) write(name string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s *session) pid(name string) int {
 	s.t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(s.file(name, "\n")))
