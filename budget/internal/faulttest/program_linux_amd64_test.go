@@ -73,8 +73,12 @@ func (p *program) run(t *testing.T, home string, judge func(call) verdict) endin
 	c := inHome(home, p.flags, p.script)
 	files := map[string]*os.File{}
 	for _, stream := range []string{"stdout", "stderr"} {
-		// For appending, as a file that begins empty is cut back before a retry.
-		f, err := os.OpenFile(filepath.Join(home, stream), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
+		// A new file, as the command of a run that was killed may still write to its
+		// own; and for appending, as a file that begins empty is cut back before a
+		// retry.
+		path := filepath.Join(home, stream)
+		_ = os.Remove(path)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
