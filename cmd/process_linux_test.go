@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	retryx "github.com/retryx/retryx/exec"
 )
 
 // What only Linux shows or can do: the death of a parent, open descriptors, and
@@ -181,4 +184,57 @@ func TestFewDescriptors(t *testing.T) {
 	if got := tr.read("text"); got != "text\n" {
 		t.Errorf("stdout = %q, want the last attempt's", got)
 	}
+}
+
+// Scenario 92: a wait is one sleep in the kernel. Its threads are not scheduled
+// meanwhile, but for looking at a cancel file, which shows that it would be seen.
+func TestWaitCostsNothing(t *testing.T) {
+	t.Parallel()
+	const window = 4 * retryx.TokenInterval
+	for _, tt := range []struct {
+		name, flags string
+		windows     int
+		polls       bool
+	}{{"asleep", "", 30, false}, {"looking at a cancel file", "--cancel-file none", 3, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tr := plant(t, t.TempDir(), "sh", "-c", "exec retryx "+tt.flags+" --delay 1h --max-delay 1h -- false 2>err")
+			tr.await("err", "retrying in", 1)
+			fewest := 1 << 30
+			for range tt.windows { // what the start and the collector still do ends, and a busy machine disturbs no window for ever
+				before := switches(t, tr.agent.Process.Pid)
+				<-time.After(window)
+				fewest = min(fewest, switches(t, tr.agent.Process.Pid)-before)
+				if fewest == 0 {
+					break
+				}
+			}
+			if polls := fewest > 0; polls != tt.polls {
+				t.Errorf("its threads were woken %d times within %s at the least; polls: want %v", fewest, window, tt.polls)
+			}
+		})
+	}
+}
+
+// switches counts how often the threads of a process have waited for something.
+func switches(t *testing.T, pid int) int {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("threads of %d: %v, %v", pid, files, err)
+	}
+	sum := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread has ended
+		}
+		_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+		var n int
+		if _, err := fmt.Sscan(rest, &n); err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
 }

@@ -105,6 +105,7 @@ func TestRuntimeSignalsStayHere(t *testing.T) { // scenario 16
 	signal.Notify(c, syscall.SIGURG)
 	defer signal.Stop(c)
 	spec := helper("report:URG,IO", `out:ready\n`, "hang:")
+	spec.Env = append(spec.Env, "GODEBUG=asyncpreemptoff=1") // else it sends them to itself
 	spec.Group = proc.New
 	p, out := startRead(t, spec)
 	out.want("ready")
