@@ -208,6 +208,38 @@ func (p *program) checkPaid(t *testing.T, at, dir string, e ending, f fault) {
 	}
 }
 
+// Property 17: whatever a run opens in the state directory, when it makes it, reads
+// it or repairs it, would be closed in a child that is started at that moment.
+func TestNothingOpenIsForChildren(t *testing.T) {
+	t.Parallel()
+	p, home := programs()[0], newHome(t)
+	dir := filepath.Join(home, "state")
+	opened := map[string]bool{}
+	judge := func(c call) verdict {
+		if c.name == "openat" && strings.HasPrefix(c.path, dir) {
+			opened[c.path] = opened[c.path] || c.kept
+		}
+		return verdict{}
+	}
+	p.run(t, home, judge)
+	for _, rubbish := range []string{"", "rubbish"} {
+		if rubbish != "" {
+			if err := os.WriteFile(recordPath(dir), []byte(rubbish), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.run(t, home, judge)
+	}
+	for path, kept := range opened {
+		if kept {
+			t.Errorf("%s was opened for children too", path)
+		}
+	}
+	if _, repaired := opened[recordPath(dir)+".corrupt"]; !repaired {
+		t.Errorf("the runs opened only %v", opened)
+	}
+}
+
 // Properties 21 and 24 for a whole run: at whichever call about the state directory
 // it is killed, the record is sound, every retry that ran was paid for, and at most
 // one token is lost.

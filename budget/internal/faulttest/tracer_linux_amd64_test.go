@@ -28,6 +28,7 @@ type call struct {
 	name string // as in the manual, "unlock" for the flock that gives back, "" for a call about no file
 	path string // the file that it is about
 	made bool   // it opens a file without a name, which is made complete before it gets one
+	kept bool   // it opens a file that a child would inherit
 	new  bool   // it makes a file that has a name: opens it with O_CREAT, or gives it its name
 	tid  int
 }
@@ -221,6 +222,7 @@ func (p *tracee) describe(tid int, regs *unix.PtraceRegs) call {
 	c.path = text(tid, args[shape.path])
 	opens := shape.name == "openat"
 	c.made = opens && args[2]&unix.O_TMPFILE == unix.O_TMPFILE
+	c.kept = opens && args[2]&unix.O_CLOEXEC == 0
 	c.new = opens && args[2]&unix.O_CREAT != 0 || shape.name == "linkat"
 	if !filepath.IsAbs(c.path) {
 		c.path = filepath.Join(descriptor(tid, args[shape.dir]), c.path)
