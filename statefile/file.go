@@ -37,10 +37,12 @@ type File struct {
 }
 
 // maxReopen bounds how often a file that is replaced meanwhile is opened again;
-// creationPolls is how often a file that is being made is looked at again.
+// creationPolls is how often a file that is being made is looked at again, and
+// creationPoll how long after the last look.
 const (
 	maxReopen     = 3
 	creationPolls = 10
+	creationPoll  = 16 * time.Millisecond
 )
 
 // Path returns where the file is.
@@ -95,7 +97,7 @@ func (f File) Change(ctx context.Context, wait time.Duration, change func(Conten
 		switch {
 		case errors.Is(err, errBeingMade):
 			polls++
-			if err := pause(ctx, jitter(lastPoll)); err != nil {
+			if err := pause(ctx, jitter(creationPoll)); err != nil {
 				return "", err
 			}
 		case errors.Is(err, errOtherFile):
