@@ -10,7 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Readers who have stopped: of our stderr, and of a stdout that was kept back.
@@ -25,13 +26,18 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
-	if err := w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+	fd := int(w.Fd())
+	if err := unix.SetNonblock(fd, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("fill pipe: %v, want the deadline", err)
+	for err = nil; !errors.Is(err, unix.EAGAIN); {
+		if _, err = unix.Write(fd, make([]byte, 4096)); err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			t.Fatalf("fill pipe: %v", err)
+		}
 	}
-	w.Fd() // blocking again, as it comes from a shell
+	if err := unix.SetNonblock(fd, false); err != nil { // as it comes from a shell
+		t.Fatal(err)
+	}
 	return r, w
 }
 
