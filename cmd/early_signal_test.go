@@ -15,40 +15,41 @@ import (
 func TestSignalBeforeTheFirstAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	record := filepath.Join(dir, "state", "budgets", "locked")
-	seen := false
+	if got := plant(t, dir, "retryx", "budget", "set", "locked", "--state-dir", "state", "--capacity", "3").ended(); got != "0" {
+		t.Fatalf("budget set ended with %s", got)
+	}
+	lock, err := os.Open(filepath.Join(dir, "state", "budgets", "locked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	seen, moment := false, 20*time.Millisecond
 	for try := 0; !seen && try < 100; try++ {
-		tr := plant(t, dir, "retryx", "budget", "set", "locked", "--state-dir", "state", "--capacity", "3")
-		if got := tr.ended(); got != "0" {
-			t.Fatalf("budget set ended with %s", got)
-		}
-		lock, err := os.Open(record)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
-		_ = os.Remove(filepath.Join(dir, "out"))
-		tr = plant(t, dir, "retryx", "--state-dir", "state", "-b", "locked", "--budget-capacity", "5", "--outcome", "out", "--",
-			"sh", "-c", "echo run >>runs; exec sleep 30")
-		<-time.After(time.Duration(try%20) * 15 * time.Millisecond)
+		_, _ = os.Remove(filepath.Join(dir, "out")), os.Remove(filepath.Join(dir, "runs"))
+		tr := plant(t, dir, "retryx", "--state-dir", "state", "-b", "locked", "--budget-capacity", "5", "--outcome", "out", "--",
+			"sh", "-c", "echo run >>runs; exec sleep 300")
+		<-time.After(moment)
 		tr.signal(syscall.SIGTERM)
-		ended := tr.ended()
-		tr.gone()
-		lock.Close()
-		if ended != "TERM" {
+		if ended := tr.ended(); ended != "TERM" {
 			t.Fatalf("ended with %s, want death by TERM", ended)
 		}
+		tr.gone()
 		if tr.read("out") == "" { // before retryx listened
+			moment *= 2
 			continue
 		}
 		doc := tr.outcome("out", "outcome=cancelled", "reason=signal", "exit_status=143")
-		seen = field(doc, "attempt_count") == "0"
-		if seen && tr.read("runs") != "" {
+		if field(doc, "attempt_count") != "0" { // after the wait for the lock
+			moment = moment * 3 / 4
+			continue
+		}
+		seen = true
+		if tr.read("runs") != "" {
 			t.Error("the command has run, want no attempt after the signal")
 		}
-		_ = os.Remove(filepath.Join(dir, "runs"))
 	}
 	if !seen {
 		t.Error("no signal came before the first attempt")

@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -102,6 +103,7 @@ func wordsOf(text string) []string {
 func TestPagesSayWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	readme, manual := classesOfReadme(t), classesOfManual(t)
+	judged := judgedByDefault(t, describedFailures())
 	for page, classes := range map[string]map[string]described{"README.md": readme, "the manual": manual} {
 		if got, want := slices.Sorted(maps.Keys(classes)), []string{"ambiguous", "config", "correctable", "permanent", "transient", "unexpected", "unknown"}; !slices.Equal(got, want) {
 			t.Fatalf("%s knows classes %q, want %q", page, got, want)
@@ -111,40 +113,48 @@ func TestPagesSayWhatIsRetried(t *testing.T) {
 				t.Errorf("%s and README.md differ about %s", page, class)
 			}
 			for _, word := range d.words {
-				sample, ok := describedFailures()[word]
+				got, ok := judged[word]
 				if !ok {
 					t.Errorf("%s describes %s by %q: add a failure that is meant to this test", page, class, word)
-					continue
-				}
-				got, action := judged(t, sample)
-				if got != class || (action == "retry") != d.retried {
-					t.Errorf("%s: %q is %s, retried: %v; it is judged as %s: %s", page, word, class, d.retried, got, action)
+				} else if got.Class != class || (got.Action == "retry") != d.retried {
+					t.Errorf("%s: %q is %s, retried: %v; it is judged as %s: %s", page, word, class, d.retried, got.Class, got.Action)
 				}
 			}
 		}
 	}
 }
 
-// judged asks for the default judgement, as one line of a batch.
-func judged(t *testing.T, f failureText) (class, action string) {
+// judgement is an answer of classify --batch.
+type judgement struct{ ID, Class, Action string }
+
+// judgedByDefault asks what the default judgement of failures is, as a user
+// without a configuration.
+func judgedByDefault(t *testing.T, failures map[string]failureText) map[string]judgement {
 	t.Helper()
-	in, err := json.Marshal(map[string]any{
-		"id": "1", "argv": strings.Fields(f.argv), "exit": f.exit, "signal": f.signal, "timed_out": f.timedOut, "stderr": f.stderr, "stdout": "",
-	})
-	if err != nil {
-		t.Fatal(err)
+	var in bytes.Buffer
+	lines := json.NewEncoder(&in)
+	for id, f := range failures {
+		if err := lines.Encode(map[string]any{
+			"id": id, "argv": strings.Fields(f.argv), "exit": f.exit, "signal": f.signal, "timed_out": f.timedOut, "stderr": f.stderr, "stdout": "",
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ask := exec.Command("retryx", "classify", "--batch")
-	ask.Env, ask.Stdin = surroundings(t.TempDir()), strings.NewReader(string(in)+"\n")
+	ask.Env, ask.Stdin = surroundings(t.TempDir()), &in
 	out, err := ask.Output()
 	if err != nil {
-		t.Fatalf("classify --batch < %s: %v", in, err)
+		t.Fatalf("classify --batch: %v", err)
 	}
-	var verdict struct{ Class, Action string }
-	if err := json.Unmarshal(out, &verdict); err != nil {
-		t.Fatal(err)
+	judged := map[string]judgement{}
+	for answers := json.NewDecoder(bytes.NewReader(out)); answers.More(); {
+		var j judgement
+		if err := answers.Decode(&j); err != nil {
+			t.Fatal(err)
+		}
+		judged[j.ID] = j
 	}
-	return verdict.Class, verdict.Action
+	return judged
 }
 
 // A run does what its judgement says: one failure of each class, twice at most.

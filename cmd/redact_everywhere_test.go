@@ -50,14 +50,18 @@ func TestNoSecretOfTheCommandLineIsToldAnywhere(t *testing.T) {
 		_ = shell.Run()
 		return said.String()
 	}
-	for _, line := range plantedLines() {
+	for n, line := range plantedLines() {
 		line = strings.ReplaceAll(line, "SECRET", planted)
-		for _, command := range []string{
+		commands := []string{
 			"retryx -v -n 2 --effect read --retry-stderr child: --outcome out.json --before-retry 'cat >>hooks.json' --on-outcome 'cat >>hooks.json' -- " + line,
 			"retryx --correct 'cat >>hooks.json; exit 3' --rule 'correctable: exit=1' -- " + line,
 			"retryx plan -- " + line,
 			"retryx classify --rule 'config: stderr=child:' -- " + line + " <said",
-		} {
+		}
+		if n%3 > 0 {
+			commands = commands[:1]
+		}
+		for _, command := range commands {
 			writeFile(t, filepath.Join(dir, "said"), []byte("child: "+line))
 			said := run(command)
 			if strings.Contains(command, "-v -n 2") && !strings.Contains(said, "retryx: attempt 1 of 2 failed: child: ") {
