@@ -254,7 +254,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	s := inv.settings
 	c := &child{
 		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
-		streams: newStreams(inv.env, s, inv.read.StdoutErrors, shared), group: proc.New,
+		streams: newStreams(inv.env, s, inv.read.StdoutErrors, screenOf(inv.read.Tool, inv.read.Subcommand), shared), group: proc.New,
 	}
 	if shared {
 		c.group = proc.Shared

@@ -38,7 +38,7 @@ type streams struct {
 	warnings []string // for the outcome
 }
 
-func newStreams(env Env, s *settings, stdoutErrors, shared bool) *streams {
+func newStreams(env Env, s *settings, stdoutErrors bool, screen screenUse, shared bool) *streams {
 	st := &streams{
 		stdin:  proc.NewInput(env.Stdin, inputMode(s.stdin), s.stdinLimit),
 		stdout: env.Stdout, stderr: env.Stderr, mode: s.stdout, hold: s.holdOutput, shared: shared,
@@ -66,6 +66,10 @@ func newStreams(env Env, s *settings, stdoutErrors, shared bool) *streams {
 	// Only in the terminal's own group: there its signals reach the child, which
 	// a second terminal's would not.
 	st.pty = shared && st.captureErr && st.errSpool == nil && s.pty == "auto" && isatty.IsTerminal(env.Stderr.Fd())
+	if st.pty && screen != screenLines && isatty.IsTerminal(env.Stdout.Fd()) {
+		st.pty = false
+		st.captureErr = screen == screenPaged || s.capture != "auto"
+	}
 	return st
 }
 

@@ -126,3 +126,34 @@ func TestSignalOnAHeldScreen(t *testing.T) {
 }
 
 const holdKey = "\x13" // ^S
+
+// A pager gets its keys, also one that a command brings up: it asks the terminal
+// that its stderr is.
+func TestPagerGetsItsKeys(t *testing.T) {
+	t.Parallel()
+	for _, pager := range []string{"less", "more"} {
+		t.Run(pager, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(pager); err != nil {
+				t.Skipf("no %s on this machine", pager)
+			}
+			s := startSession(t, "-c", `seq 1000 | TERM=xterm retryx -n 1 -q -- `+pager+`; echo "status $?"; stty -a`)
+			s.shows("17")
+			s.keys("q")
+			s.shows("status 0")
+			s.shows(" echo ") // as it was before
+		})
+	}
+}
+
+// What transfers shows how far it is, as it does on a terminal.
+func TestGitShowsProgress(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git on this machine")
+	}
+	s := startSession(t, "-c", `git init -q a; cd a; git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x; cd ..
+		retryx -n 1 -q -- git clone "file://$PWD/a" b; echo "status $?"`)
+	s.shows("status 0")
+	s.shows("Counting objects: 100% (2/2)")
+}
