@@ -85,6 +85,9 @@ func (r *redactor) argv(argv []string) []string {
 // sh -c 'COMMAND'. They are read when they are needed first, which in a success
 // at the first attempt is never.
 func (r *redactor) observe(argv, inner []string) {
+	if r == nil { // as elsewhere, it hides what shows by itself
+		return
+	}
 	r.unread = append(r.unread, argv)
 	if len(inner) > 0 && len(argv) > 0 && &inner[len(inner)-1] != &argv[len(argv)-1] {
 		r.unread = append(r.unread, inner)
