@@ -52,9 +52,9 @@ func readSlots(data []byte, valid func([]byte) bool) slots {
 	case len(data) == fileSize:
 	case claimsNewer(data):
 		return slots{newer: true}
-	case len(data) < slotSize || len(data) > fileSize:
+	case len(data) > fileSize:
 		return slots{}
-	default: // cut off within the second slot
+	default: // cut off
 		data = append(data, make([]byte, fileSize-len(data))...)
 	}
 	current, other := readSlot(data, 0), readSlot(data, 1)
