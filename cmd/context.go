@@ -35,6 +35,9 @@ const (
 	envPreviousClass = "RETRYX_PREVIOUS_CLASS"
 	envPreviousExit  = "RETRYX_PREVIOUS_EXIT"
 	envHint          = "RETRYX_HINT"
+
+	// envHook is the hook that we are below, which nobody but a hook is told.
+	envHook = "RETRYX_HOOK"
 )
 
 // contextNames are all names of the context; the child's environment holds
@@ -44,6 +47,14 @@ func contextNames() []string {
 		envAttempt, envAttemptLimit, envRunID, envKey, envDeadline, envRemaining, envBudget, envBudgetOrigin,
 		envBudgetStore, envStateDir, envCancelFile, envKillAfter, envDepth, envPreviousClass, envPreviousExit, envHint,
 	}
+}
+
+// ownNames are the variables of settings that speak of one command. What that
+// command runs in turn is another one: the question whether it has happened, or
+// that it only reads, would be answered for the wrong one, and whoever wants to
+// hear of the outcome would hear of each part.
+func ownNames() []string {
+	return []string{"RETRYX_STEP", "RETRYX_EFFECT", "RETRYX_RECONCILE", "RETRYX_CORRECT", "RETRYX_BEFORE_RETRY", "RETRYX_ON_OUTCOME"}
 }
 
 const (
@@ -170,7 +181,7 @@ type handed struct {
 // environment returns base with the context of one attempt in place of the one
 // that we were started with.
 func (h handed) environment(base []string, next exec.Next, now time.Time) []string {
-	names := contextNames()
+	names := slices.Concat(contextNames(), ownNames())
 	env := make([]string, 0, len(base)+len(names))
 	for _, kv := range base {
 		name, _, _ := strings.Cut(kv, "=")

@@ -51,9 +51,10 @@ func (h *hookRunner) Start(hook exec.Hook, so *exec.Outcome) (exec.Process, erro
 		return nil, fmt.Errorf("open hook's input: %w", err)
 	}
 	defer r.Close()
+	environ := h.child.handed.environment(h.child.base, exec.Next{N: so.AttemptCount, Limit: so.AttemptLimit, Previous: so.Last()}, time.Now())
 	spec := proc.Spec{
 		Argv:  []string{"sh", "-c", h.commands[hook]},
-		Env:   h.child.handed.environment(h.child.base, exec.Next{N: so.AttemptCount, Limit: so.AttemptLimit, Previous: so.Last()}, time.Now()),
+		Env:   append(environ, envHook+"="+string(hook)),
 		Stdin: r, Stdout: proc.Sink{File: h.stderr}, Stderr: proc.Sink{File: h.stderr}, Group: proc.New,
 	}
 	if hook == exec.HookCorrect {

@@ -653,6 +653,9 @@ func (r *resolver) checkCapture(s *settings) {
 func (r *resolver) readHooks(s *settings) {
 	s.hooks = map[exec.Hook]string{}
 	for _, h := range []exec.Hook{exec.HookReconcile, exec.HookCorrect, exec.HookBeforeRetry, exec.HookOnOutcome} {
+		if os.Getenv(envHook) != "" && r.origin(string(h)).kind != fromFlag {
+			continue // a retryx in a hook has the same environment and files: it would be asked for ever
+		}
 		if v := r.text(string(h)); v != "" {
 			s.hooks[h] = v
 		}

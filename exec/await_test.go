@@ -504,12 +504,21 @@ func TestCallerGone(t *testing.T) {
 				1h0m0.001s end`,
 		},
 		{
-			name: "before the first attempt refuses nothing", policy: kill, caller: true, attempts: []script{runsFor(time.Minute)},
+			name: "before the first attempt refuses nothing", policy: hourly(), caller: true, attempts: []script{runsFor(time.Minute)},
 			admit: true, bank: bank{takes: time.Second}, events: []event{loseCaller(0)},
 			want: "abandoned: orphaned_success (row 2)", show: "admit start term end",
 			log: `0s admit
 				1s start 1
 				1m1s end`,
+		},
+		{
+			name: "before the first attempt, and kill ends that as it would a moment later", policy: kill, caller: true, attempts: []script{runs()},
+			admit: true, bank: bank{takes: time.Second}, events: []event{loseCaller(0)},
+			want: "abandoned: caller_gone (row 4)", show: "admit start term end",
+			log: `0s admit
+				1s start 1
+				1s term 1
+				1s end`,
 		},
 		{
 			name: "while a token is asked for", policy: hourly(), caller: true, attempts: []script{{code: 1}},

@@ -296,6 +296,9 @@ func (r *run) attempt() bool {
 // attend sees an attempt's process to its end.
 func (r *run) attend(started Process, from time.Time) (res Result, timedOut bool) {
 	p := &running{Process: started, grace: r.Policy.KillAfter}
+	if r.callerGone && r.Policy.Orphan == OrphanKill {
+		_ = r.endProcess(p) // as if it had been lost a moment later: the moment decides nothing
+	}
 	timedOut, r.out.CutByCeiling = r.supervise(p, from, r.Policy.Timeout)
 	// What came before this instant came during the attempt, whichever of the
 	// two the select happened to see first.
