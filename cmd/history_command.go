@@ -31,7 +31,11 @@ func newHistoryCommand(env Env) *cobra.Command {
 		}
 		var kept []*document
 		var failed error
-		err := r.each(args, problems, func(d *document) {
+		each := r.each
+		if last > 0 && f == (filter{}) {
+			each = r.newest(last)
+		}
+		err := each(args, problems, f.words(), func(d *document) {
 			if !f.matches(d) {
 				return
 			}

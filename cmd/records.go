@@ -5,6 +5,7 @@ package cmd
 // skipped. Nothing is held in memory that the question does not need.
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -33,20 +34,35 @@ func newRecords(c *cobra.Command, env Env) *records {
 	})}
 }
 
-// each calls fn for every outcome, oldest first; without files those of the
-// journal. "-" is stdin. A file without any outcome is remarked on, as a wrong
-// file would look like a run that never was.
-func (r *records) each(files []string, problems []string, fn func(*document)) error {
+// each calls fn for every outcome that has all the words, oldest first; without
+// files those of the journal.
+func (r *records) each(files, problems, words []string, fn func(*document)) error {
+	return r.eachLine(files, problems, words, func(line []byte) {
+		if d, err := parseDocument(line); err == nil {
+			fn(d)
+		}
+	})
+}
+
+// eachLine is each for those who need not read every outcome. The line is fn's
+// only until it returns, and may yet be none that parseDocument takes. "-" is
+// stdin. A file without any outcome is remarked on, as a wrong file would look
+// like a run that never was.
+func (r *records) eachLine(files, problems, words []string, fn func(line []byte)) error {
 	vars := r.env.variables()
 	s, _, err := readTogether(vars, r.flags, time.Now(), problems)
 	if err != nil {
 		return err
 	}
 	found := 0
+	kind := []byte(outcomeSchema)
 	line := func(text []byte) bool {
-		if d, err := parseDocument(text); err == nil {
-			found++
-			fn(d)
+		if !bytes.Contains(text, kind) {
+			return true
+		}
+		found++
+		if mayHold(text, words) {
+			fn(text)
 		}
 		return true
 	}
@@ -73,6 +89,44 @@ func (r *records) each(files []string, problems []string, fn func(*document)) er
 		return &usageError{failed}
 	}
 	return nil
+}
+
+// newest is each, but of the last many outcomes only: those before them are passed
+// over unread, and with them the little that can be wrong with a line that is JSON
+// and names our schema.
+func (r *records) newest(many int) func(files, problems, words []string, fn func(*document)) error {
+	return func(files, problems, words []string, fn func(*document)) error {
+		var lines [][]byte
+		err := r.eachLine(files, problems, words, func(line []byte) {
+			if len(lines) < many {
+				lines = append(lines, bytes.Clone(line))
+				return
+			}
+			oldest := append(lines[0][:0], line...)
+			lines = append(lines[1:], oldest)
+		})
+		for _, line := range lines {
+			if d, err := parseDocument(line); err == nil {
+				fn(d)
+			}
+		}
+		return err
+	}
+}
+
+// mayHold reports whether a line can have all the words as values. Reading an
+// outcome costs ten times what searching it does. A word that JSON might write in
+// more than one way is not searched for.
+func mayHold(line []byte, words []string) bool {
+	for _, word := range words {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"\\/<>&`, r) }) {
+			continue
+		}
+		if !bytes.Contains(line, []byte(`"`+word+`"`)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *records) readFile(name string, line func([]byte) bool) error {
@@ -167,6 +221,9 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	}
 	return now.Add(-d), nil
 }
+
+// words are what every outcome that matches has as values.
+func (f *filter) words() []string { return []string{f.outcome, f.reason, f.runID, f.tool, f.step} }
 
 func (f *filter) matches(d *document) bool {
 	is := func(want, got string) bool { return want == "" || want == got }

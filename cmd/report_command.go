@@ -28,7 +28,7 @@ func newReportCommand(env Env, status *int) *cobra.Command {
 		}
 		all := runs{}
 		newest := runID
-		err := r.each(args, form.problems(), func(d *document) {
+		err := r.each(args, form.problems(), []string{runID}, func(d *document) {
 			if runID != "" && d.RunID != runID {
 				return
 			}

@@ -82,7 +82,7 @@ func newStatsCommand(env Env) *cobra.Command {
 		if r.growing = form.text == "prometheus"; r.growing && f.since != "" {
 			problems = append(problems, "--since: counters only grow, so they cannot begin at a time; leave it out and ask Prometheus for the increase")
 		}
-		err := r.each(args, problems, func(d *document) {
+		err := r.each(args, problems, f.words(), func(d *document) {
 			if f.matches(d) {
 				t.add(d)
 			}
