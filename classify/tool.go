@@ -125,6 +125,9 @@ func (t *tables) isUsers(name string) bool {
 	return slices.ContainsFunc(t.users, func(f Rules) bool { return about(&f, name) })
 }
 
+// Concerns reports whether the rules of a user's file are asked about c.
+func (c Command) Concerns(f Rules) bool { return f.Generic || about(&f, c.Tool) }
+
 func about(f *Rules, tool string) bool {
 	return !f.Generic && (f.Name == tool || slices.Contains(f.Names, tool))
 }

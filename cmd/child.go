@@ -130,7 +130,10 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 	}
 	if err := c.streams.spoolErr(); err != nil {
 		// Its output is lost, whatever else became of it.
-		v = exec.Verdict{Verdict: classify.Verdict{Class: classify.Permanent, Rule: outputLostRule, Evidence: err.Error(), Matched: true}}
+		v = exec.Verdict{
+			Verdict: classify.Verdict{Class: classify.Permanent, Rule: outputLostRule, Evidence: err.Error(), Matched: true},
+			Stop:    &exec.Stop{Label: exec.HardFailure, Reason: outputLost},
+		}
 	}
 	return v
 }

@@ -113,7 +113,7 @@ func TestCorrectorsAnswer(t *testing.T) {
 		`null`:              nil,
 		``:                  nil,
 	} {
-		got, err := (&hookRunner{}).Argv([]byte(text))
+		got, err := (&hookRunner{redact: &redactor{}}).Argv([]byte(text))
 		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != nil) {
 			t.Errorf("Argv(%s) = %q, %v, want %q", text, got, err, want)
 		}

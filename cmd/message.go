@@ -30,7 +30,11 @@ func message(o *exec.Outcome, f facts) string {
 
 func sentence(o *exec.Outcome, f facts) string {
 	last := o.Last()
-	if last != nil && last.Verdict.Stop != nil && o.Row == 7 {
+	switch {
+	case last == nil || o.Row != 7:
+	case last.Verdict.Rule == outputLostRule:
+		return "stopped: " + last.Verdict.Evidence + "; make room where TMPDIR points, or do not hold the output back"
+	case last.Verdict.Stop != nil:
 		return stoppedFromBelow(o, last)
 	}
 	switch o.Reason {
@@ -258,9 +262,6 @@ func stoppedByJudgement(o *exec.Outcome, f facts) string {
 	last := o.Last()
 	if last == nil {
 		return fmt.Sprintf("ended as %s: %s", o.Label, o.Reason)
-	}
-	if last.Verdict.Rule == outputLostRule {
-		return "stopped: " + last.Verdict.Evidence + "; make room where TMPDIR points, or do not hold the output back"
 	}
 	text := "stopped: " + judged(last)
 	answer := answered(o, last)

@@ -32,9 +32,7 @@ const (
 	ordinalPoll   = 2 * time.Millisecond
 )
 
-// tellParent appends our own outcome to the hint file of the retryx above. Where
-// that would only repeat the last such line it writes nothing, so that any
-// number of calls fits into the limit of the file.
+// tellParent appends our own outcome to the hint file of the retryx above.
 func tellParent(path string, o *exec.Outcome) error {
 	if path == "" {
 		return nil
@@ -44,6 +42,12 @@ func tellParent(path string, o *exec.Outcome) error {
 		n.Class = string(last.Verdict.Class)
 	}
 	n.RetryAfterMS = o.StatedWait.Milliseconds()
+	return appendNested(path, n)
+}
+
+// appendNested writes nothing where that would only repeat the last such line, so
+// that any number of calls fits into the limit of the file.
+func appendNested(path string, n nestedOutcome) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -62,17 +66,13 @@ func tellParent(path string, o *exec.Outcome) error {
 }
 
 // confess tells the retryx above that what we were given is wrong, which no
-// retry changes. There is no outcome to tell of: nothing has run.
+// retry changes. There is no outcome to tell of, as nothing has run.
 func confess(path string) {
-	if path == "" {
-		return
+	if path != "" { // the error on stderr says it as well
+		_ = appendNested(path, nestedOutcome{
+			Outcome: string(exec.HardFailure), Reason: string(classify.Config), Class: string(classify.Config),
+		})
 	}
-	f, err := openBeside(path, os.O_APPEND)
-	if err != nil {
-		return // the error on stderr says it as well
-	}
-	defer f.Close()
-	_, _ = f.WriteString("class=" + string(classify.Config) + "\n")
 }
 
 // lastNested is the last line of a hint file that a nested retryx wrote, nil

@@ -21,6 +21,9 @@ func execute(env Env) int {
 	root := newRoot(env, &status, args[0])
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
+		if args[0] == "run" {
+			return refuse(env, err)
+		}
 		return complain(env, err)
 	}
 	return status

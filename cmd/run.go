@@ -60,7 +60,7 @@ type invocation struct {
 func run(env Env, flags *pflag.FlagSet, command []string) int {
 	inv, err := prepare(env, flags, command)
 	if err != nil {
-		return complain(env, err)
+		return refuse(env, err)
 	}
 	shared := proc.Foreground()
 	signals := listen(shared)
@@ -76,13 +76,20 @@ func run(env Env, flags *pflag.FlagSet, command []string) int {
 	return end.status
 }
 
-// complain says why nothing was run.
+// refuse says why a command was not run, to the retryx above as well.
+func refuse(env Env, err error) int {
+	confess(env.variables()[envHint])
+	return complain(env, err)
+}
+
+// complain says why nothing was done.
 func complain(env Env, err error) int {
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		for _, p := range usage.problems {
-			say(env.Stderr, "%s", p)
+			for line := range strings.SplitSeq(p, "\n") {
+				say(env.Stderr, "%s", line)
+			}
 		}
-		confess(env.variables()[envHint])
 	} else {
 		say(env.Stderr, "%s", err)
 	}
@@ -254,7 +261,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	s := inv.settings
 	c := &child{
 		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
-		streams: newStreams(inv.env, s, inv.read.StdoutErrors, screenOf(inv.read.Tool, inv.read.Subcommand), shared), group: proc.New,
+		streams: newStreams(inv.env, s, inv.read, shared), group: proc.New,
 	}
 	if shared {
 		c.group = proc.Shared
@@ -270,13 +277,15 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	if len(s.hooks) > 0 {
 		e.Hooks = &hookRunner{commands: s.hooks, child: c, stderr: inv.env.Stderr, redact: inv.redact, document: inv.document}
 	}
-	o := runEngine(e, c)
-	if c.lingers() {
-		o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
+	e.Deliver = func(o *exec.Outcome) {
+		if c.lingers() {
+			o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
+		}
+		c.close()
+		deliver(c.streams.due(o), o, signals)
 	}
-	c.close()
+	o := runEngine(e, c)
 	o.Warnings = append(o.Warnings, c.streams.warnings...)
-	deliver(c.streams.due(o), o, signals)
 	if inv.speaks(o) { // else stderr is the child's alone, to the last byte
 		l.fresh()
 	}

@@ -71,11 +71,11 @@ type settings struct {
 	noJournal          bool
 }
 
-// readsStdout reports whether a rule of the user's looks at stdout.
-func (s *settings) readsStdout() bool {
+// readsStdout reports whether a rule of the user's looks at the stdout of c.
+func (s *settings) readsStdout(c classify.Command) bool {
 	reads := func(r classify.Rule) bool { return len(r.Stdout) > 0 || len(r.Output) > 0 }
 	for _, f := range s.ruleFiles {
-		if slices.ContainsFunc(f.Rules, reads) {
+		if c.Concerns(f) && slices.ContainsFunc(f.Rules, reads) {
 			return true
 		}
 	}
@@ -112,6 +112,7 @@ type resolver struct {
 	files    *viper.Viper // what the configuration files say; nil until a value of theirs counts
 	now      time.Time
 	problems []string
+	empty    []string // flags whose lack of a value was told
 }
 
 func newResolver(flags *pflag.FlagSet, conf *configuration, now time.Time) *resolver {
@@ -146,6 +147,9 @@ func (r *resolver) fromFiles(name string) any {
 func (r *resolver) row(name string) *setting { return r.flags.Lookup(name).Value.(flagValue).row() }
 
 func (r *resolver) problem(name, format string, args ...any) {
+	if slices.Contains(r.empty, name) {
+		return // said already
+	}
 	r.problems = append(r.problems, r.origin(name).where+": "+fmt.Sprintf(format, args...))
 }
 
@@ -359,13 +363,14 @@ func (r *resolver) settings() (*settings, error) {
 }
 
 // refuseEmpty finds flags without a value that need one. An empty variable is
-// one that is not set, but "--delay $D" with an empty D is a mistake, and would
-// be a wait of nothing.
+// one that is not set, but "--timeout $T" with an empty T is a mistake, and would
+// be a run without a limit. No store is a choice.
 func (r *resolver) refuseEmpty() {
 	for _, row := range table() {
 		f := r.flags.Lookup(row.name)
-		if f != nil && f.Changed && f.Value.String() == "" && row.kind == text && (row.def != "" || len(row.choices) > 0) {
+		if f != nil && f.Changed && f.Value.String() == "" && row.kind == text && row.name != "budget-store" {
 			r.problem(row.name, "wants a value%s", instead(row.def))
+			r.empty = append(r.empty, row.name)
 		}
 	}
 }

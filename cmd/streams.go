@@ -7,6 +7,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
 	"github.com/retryx/retryx/exec/proc"
 )
@@ -38,7 +39,7 @@ type streams struct {
 	warnings []string // for the outcome
 }
 
-func newStreams(env Env, s *settings, stdoutErrors bool, screen screenUse, shared bool) *streams {
+func newStreams(env Env, s *settings, read classify.Command, shared bool) *streams {
 	st := &streams{
 		stdin:  proc.NewInput(env.Stdin, inputMode(s.stdin), s.stdinLimit),
 		stdout: env.Stdout, stderr: env.Stderr, mode: s.stdout, hold: s.holdOutput, shared: shared,
@@ -61,12 +62,12 @@ func newStreams(env Env, s *settings, stdoutErrors bool, screen screenUse, share
 		st.captureOut, st.captureErr = true, true
 	case "auto":
 		st.captureErr = true
-		st.captureOut = stdoutErrors && !isatty.IsTerminal(env.Stdout.Fd()) || s.readsStdout()
+		st.captureOut = read.StdoutErrors && !isatty.IsTerminal(env.Stdout.Fd()) || s.readsStdout(read)
 	}
 	// Only in the terminal's own group: there its signals reach the child, which
 	// a second terminal's would not.
 	st.pty = shared && st.captureErr && st.errSpool == nil && s.pty == "auto" && isatty.IsTerminal(env.Stderr.Fd())
-	if st.pty && screen != screenLines && isatty.IsTerminal(env.Stdout.Fd()) {
+	if screen := screenOf(read.Tool, read.Subcommand); st.pty && screen != screenLines && isatty.IsTerminal(env.Stdout.Fd()) {
 		st.pty = false
 		st.captureErr = screen == screenPaged || s.capture != "auto"
 	}

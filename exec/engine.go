@@ -130,6 +130,7 @@ type Engine struct {
 	HookTime  time.Duration       // limit of one hook; 0: none
 	Announce  func(reason string) // spreads the news of a cancel or a lost caller
 	Suspend   func()              // stops this process until it is continued
+	Deliver   func(so *Outcome)   // passes on output that was kept back; may change how it ended
 	Observer  Observer
 	Countdown bool      // Observer wants Counting
 	Started   time.Time // the invocation's start; zero: now
@@ -419,8 +420,12 @@ func (r *run) refund() {
 	}
 }
 
-// end settles with the budgets and lets the last hook speak.
+// end passes on what was kept back, settles with the budgets and lets the last
+// hook speak.
 func (r *run) end() {
+	if r.Deliver != nil {
+		r.Deliver(&r.out)
+	}
 	r.Budget.Settle(context.Background(), r.settlement())
 	r.out.Ended = time.Now()
 	r.out.Elapsed = time.Since(r.started)
