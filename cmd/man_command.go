@@ -137,6 +137,11 @@ func flagsWhere(is func(setting) bool) string {
 			names = append(names, "--"+s.name)
 		}
 	}
+	return together(names)
+}
+
+// together is "a, b and c".
+func together(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
@@ -148,6 +153,7 @@ func manEnding(p *page) {
 	}
 	p.section("ENVIRONMENT")
 	p.text("An option is also a variable: RETRYX_ and its name in capitals, as RETRYX_MAX_ATTEMPTS. Not so " + flagsWhere(func(s setting) bool { return s.noEnv }) + ", which are said of one command; variables of these names are the context below, where they are anything. No configuration keys are " + flagsWhere(func(s setting) bool { return s.noConfig }) + ".")
+	p.text("Variables that speak of one command, " + together(ownNames()) + ", are not handed on to it: a retryx below runs another one. A hook finds its name in " + envHook + "; a retryx below it is asked for no hooks but those of its own command line.")
 	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them:")
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
