@@ -63,7 +63,7 @@ func served(t *testing.T, handler http.HandlerFunc) *peer {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	return &peer{s.Listener.Addr().String()}
+	return &peer{address: s.Listener.Addr().String()}
 }
 
 // breakOff closes a connection so that the other side sees a reset.
@@ -82,7 +82,7 @@ func refuses(t *testing.T) *peer {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return &peer{address}
+	return &peer{address: address}
 }
 
 // hangs accepts and never says anything.
@@ -109,17 +109,28 @@ func says(text string, times int) func(*testing.T) *peer {
 func daemonSays(reason string) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
-		return accepted(t, func(c net.Conn, _ int) {
-			_, _ = io.WriteString(c, "@RSYNCD: 31.0\n")
-			in := bufio.NewReader(c)
-			for range 2 { // its version, the module
-				if _, err := in.ReadString('\n'); err != nil {
-					return
-				}
-			}
-			_, _ = io.WriteString(c, "@ERROR: "+reason+"\n")
-		})
+		return accepted(t, func(c net.Conn, _ int) { refuseRsync(c, reason) })
 	}
+}
+
+func refuseRsync(c net.Conn, reason string) {
+	_, _ = io.WriteString(c, "@RSYNCD: 31.0\n")
+	in := bufio.NewReader(c)
+	for range 2 { // its version, the module
+		if _, err := in.ReadString('\n'); err != nil {
+			return
+		}
+	}
+	_, _ = io.WriteString(c, "@ERROR: "+reason+"\n")
+}
+
+// readsAndBreaks reads what the client sends and breaks the connection.
+func readsAndBreaks(t *testing.T) *peer {
+	t.Helper()
+	return accepted(t, func(c net.Conn, _ int) {
+		_, _ = c.Read(make([]byte, 1))
+		breakOff(c)
+	})
 }
 
 // redisSays is a Redis that answers every command of the first connections with
@@ -252,5 +263,5 @@ func accepted(t *testing.T, serve func(c net.Conn, n int)) *peer {
 			}()
 		}
 	}()
-	return &peer{l.Addr().String()}
+	return &peer{address: l.Addr().String()}
 }
