@@ -39,6 +39,7 @@ func TestExitStatus(t *testing.T) { // scenario 24
 }
 
 func TestStartErrors(t *testing.T) { // scenarios 72 and 73
+	t.Setenv("PATH", "/bin:/usr/bin") // a closed directory in it would be the answer
 	dir := t.TempDir()
 	script := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
