@@ -191,6 +191,13 @@ func (d *destination) write(doc *document) error {
 	if d.limit > 0 {
 		text = doc.line(d.limit)
 	}
+	if !d.regular {
+		// The usual case, which needs no watching, nor a second thread for it.
+		text = text[writeNow(d.fd, text[:min(len(text), chunk)]):]
+	}
+	if len(text) == 0 {
+		return nil
+	}
 	taken := make(chan struct{}, 1)
 	done := make(chan error, 1)
 	go func() { done <- d.put(text, taken) }() // a stuck one ends with the process

@@ -10,13 +10,34 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-
-	"github.com/oklog/ulid/v2"
+	"math/rand/v2"
+	"time"
 )
 
 const longestRunID = 128
 
-func newID() string { return ulid.Make().String() }
+// id is a ULID: 48 bits of milliseconds since 1970, then 80 random ones.
+type id [16]byte
+
+func newID() string {
+	var i id
+	binary.BigEndian.PutUint64(i[:8], uint64(time.Now().UnixMilli())<<16|rand.Uint64()>>48)
+	binary.BigEndian.PutUint64(i[8:], rand.Uint64())
+	return i.String()
+}
+
+// String writes the 128 bits as 26 digits of base 32, in Crockford's alphabet,
+// whose order is that of the bits.
+func (i id) String() string {
+	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	high, low := binary.BigEndian.Uint64(i[:8]), binary.BigEndian.Uint64(i[8:])
+	var text [26]byte
+	for n := len(text) - 1; n >= 0; n-- {
+		text[n] = digits[low&31]
+		high, low = high>>5, high<<59|low>>5
+	}
+	return string(text[:])
+}
 
 // parseRunID accepts what can stand in file names, keys and reports.
 func parseRunID(s string) (string, error) {
@@ -62,7 +83,5 @@ func deriveKey(parent string, call [sha256.Size]byte, ordinal int) string {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(ordinal))
 	h.Write(n[:])
-	var id ulid.ULID
-	copy(id[:], h.Sum(nil))
-	return id.String()
+	return id(h.Sum(nil)[:16]).String()
 }

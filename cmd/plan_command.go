@@ -37,7 +37,6 @@ flag of a run.`,
 	}
 	define(c.Flags(), table())
 	c.Flags().SetInterspersed(false)
-	complete(c, env)
 	format := addFormat(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		problems := format.problems()

@@ -99,9 +99,14 @@ func newRoot(env Env, status *int, word string) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	all := word == "help" || word == "completion" || isCompletion(word)
 	for _, r := range rooms() {
-		if all || r.name == word {
-			root.AddCommand(r.build(env, status))
+		if !all && r.name != word {
+			continue
 		}
+		c := r.build(env, status)
+		if isCompletion(word) && (r.name == "run" || r.name == "plan") {
+			complete(c, env)
+		}
+		root.AddCommand(c)
 	}
 	root.SetHelpCommand(newHelpCommand(env, root))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(env.Stdout, commandHelp(c)) })
@@ -163,7 +168,6 @@ func newRunCommand(env Env, status *int) *cobra.Command {
 	define(c.Flags(), table())
 	c.Flags().Bool("version", false, "print the version")
 	c.Flags().SetInterspersed(false)
-	complete(c, env)
 	c.SetHelpFunc(func(*cobra.Command, []string) { fmt.Fprint(env.Stdout, runHelp()) })
 	return c
 }
