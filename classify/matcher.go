@@ -214,16 +214,18 @@ func (m *matcher) betrayed(f *ruleset.File) bool {
 }
 
 func (m *matcher) scan(f *ruleset.File, source int, best *match) {
-	for i := range f.Rules {
-		m.consider(f, &f.Rules[i], source, best)
+	rules := rulesOf(f)
+	for i := range rules {
+		m.consider(f, &rules[i], source, best)
 	}
 }
 
 // scanForeign tries the rules of another tool that speak of text alone: exit
 // status and command line are not that tool's.
 func (m *matcher) scanForeign(f *ruleset.File, best *match) {
-	for i := range f.Rules {
-		r := &f.Rules[i]
+	rules := rulesOf(f)
+	for i := range rules {
+		r := &rules[i]
 		if r.Text() && len(r.Exit) == 0 && len(r.Signals) == 0 && bare(&r.When) {
 			m.consider(f, r, generic, best)
 		}

@@ -107,7 +107,7 @@ func textCondition(r *Rule, key, expr string) error {
 func Builtins() iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
 		for i := range builtinFiles {
-			for _, r := range builtinFiles[i].Rules {
+			for _, r := range rulesOf(&builtinFiles[i]) {
 				if !yield(r) {
 					return
 				}

@@ -34,6 +34,7 @@ type File struct {
 
 	Chatter Pattern // lines that tell of the tool's own retries, not of the end
 	Rules   []Rule
+	Later   func() []Rule // makes the rules of a built-in file, which has none in Rules
 
 	JudgesSuccess bool // a rule names exit status 0
 }
