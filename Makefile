@@ -16,6 +16,7 @@ build: ## build ./retryx
 .PHONY: test
 test: ## run every test
 	go test ./...
+	cd bench && go test ./...
 
 .PHONY: race
 race: ## run every test with the race detector, in random order
@@ -24,6 +25,7 @@ race: ## run every test with the race detector, in random order
 .PHONY: lint
 lint: ## check formatting, fences and common slips
 	go run $(LINT) run ./...
+	cd bench && go run $(LINT) run ./...
 
 .PHONY: cross
 cross: ## vet for every system, build for every release target

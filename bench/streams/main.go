@@ -3,9 +3,10 @@
 // while it does, and how long the first byte and every single byte take.
 //
 // The same child runs bare and under retryx, one right after the other in every
-// round. Two ratios are printed: that of the best times, by which a target is met
+// round. Three ratios are printed: that of the best times, by which a target is met
 // or missed, as whatever else the machine does only ever adds, and the median of
-// the rounds' own ratios.
+// the rounds' own ratios; and that of the processor time, which a busy machine
+// hardly changes.
 package main
 
 import (
@@ -128,12 +129,12 @@ type transfer func() (sample.Run, error)
 
 // row measures two transfers in turn and prints the ratio; limit 0 is no target.
 func (b *bench) row(name string, with, without transfer, limit float64) error {
-	var a, c sample.Series
+	var a, c, cpuA, cpuC sample.Series
 	for i := range b.rounds {
 		order := []struct {
-			to *sample.Series
-			do transfer
-		}{{&a, with}, {&c, without}}
+			wall, cpu *sample.Series
+			do        transfer
+		}{{&a, &cpuA, with}, {&c, &cpuC, without}}
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
@@ -142,7 +143,7 @@ func (b *bench) row(name string, with, without transfer, limit float64) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			*o.to = append(*o.to, r.Wall)
+			*o.wall, *o.cpu = append(*o.wall, r.Wall), append(*o.cpu, r.CPU)
 		}
 	}
 	ratios := sample.Ratios(a, c)
@@ -154,13 +155,13 @@ func (b *bench) row(name string, with, without transfer, limit float64) error {
 			b.missed = append(b.missed, name)
 		}
 	}
-	fmt.Fprintf(b.w, "%-42s %7.3fs %7.3fs  %6.3f  %6.3f  %s\n",
-		name, a.At(0).Seconds(), c.At(0).Seconds(), best, ratios[len(ratios)/2], verdict)
+	fmt.Fprintf(b.w, "%-42s %7.3fs %7.3fs  %6.3f  %6.3f  %9.3f  %s\n",
+		name, a.At(0).Seconds(), c.At(0).Seconds(), best, ratios[len(ratios)/2], float64(cpuA.At(0))/float64(cpuC.At(0)), verdict)
 	return nil
 }
 
 func (b *bench) throughput() error {
-	fmt.Fprintf(b.w, "%-42s %8s %8s  %6s  %6s\n", fmt.Sprintf("%s, best of %d rounds", sample.MiB(int64(b.size)), b.rounds), "retryx", "without", "ratio", "median")
+	fmt.Fprintf(b.w, "%-42s %8s %8s  %6s  %6s  %9s\n", fmt.Sprintf("%s, best of %d rounds", sample.MiB(int64(b.size)), b.rounds), "retryx", "without", "ratio", "median", "processor")
 	const block = 64 << 10
 	out, err := b.writes(1, b.size, block), b.writes(2, b.size, block)
 	lines := b.writes(2, b.size/16, 100)
