@@ -295,7 +295,7 @@ func overrule(a *exec.Attempt, f facts, asked bool) string {
 		return "the write may have happened, and no time was left to ask --reconcile; " + harmless
 	case v.Class == classify.Ambiguous && !f.idempotent:
 		return "the write may have happened; " + harmless + "; to find out first: --reconcile CMD"
-	case a.TimedOut, a.Result.Signal != 0, a.Result.Code < 0:
+	case a.TimedOut, a.Result.Signal != 0, a.Result.Code <= 0: // --retry-exit 0 would retry every success
 		return "to retry it anyway: --retry-on " + retrySetWith(v.Class)
 	case v.Class == classify.Correctable && !asked:
 		return fmt.Sprintf("to have it corrected: --correct CMD; to retry it anyway: --retry-exit %d", a.Result.Code)
