@@ -18,13 +18,13 @@ import (
 // Scenarios 51 and 53: any volume passes in order and to the last byte, in memory
 // that does not grow with it. RETRYX_STRESS=1 makes it a gigabyte.
 
-const mostMemory = 64 << 20 // bytes, of which the program itself takes some 20 MiB
+const mostMemory = 48 << 20 // bytes, of which the program itself takes some 20 MiB
 
 func volume() int64 {
 	if stress() {
 		return 1 << 30
 	}
-	return 16 << 20
+	return 40 << 20
 }
 
 // measured is retryx in a directory of its own as a program that leaves its peak
