@@ -24,7 +24,7 @@ const (
 func screenOf(tool, subcommand string) screenUse {
 	switch tool {
 	case "less", "more", "most", "lv", "pg", "zless", "zmore", "man", "info", "bat", "batcat",
-		"vi", "vim", "view", "nvim", "nano", "pico", "emacs", "top", "htop", "tig", "mc", "ranger", "lynx", "w3m", "mutt":
+		"vi", "vim", "view", "nvim", "nano", "pico", "emacs", "top", "htop", "tig", "ranger", "lynx", "w3m", "mutt":
 		return screenOwned
 	case "aws", "gh", "glab", "systemctl", "journalctl", "loginctl", "timedatectl",
 		"psql", "mysql", "mariadb", "sqlite3", "delta", "hg", "svn", "bzr", "jj":

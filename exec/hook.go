@@ -4,8 +4,8 @@ package exec
 //
 //   - A hook is ended like an attempt: by a cancel, by its own limit and by the
 //     ceilings. It never outlives the run.
-//   - No ceiling bounds the outcome hook: one may be what it is to report. After
-//     a cancel it has lastWord in all.
+//   - The outcome hook has lastWord in all after a cancel, and past a ceiling,
+//     which may be what it is to report.
 //   - What becomes of a hook is a warning, never the result.
 
 import (
@@ -58,10 +58,12 @@ func (r *run) lastHook(p *running) (timedOut bool) {
 	if limit <= 0 {
 		limit = NoCeiling
 	}
-	if r.cancel != NotCancelled {
+	left := min(r.time())
+	if r.cancel != NotCancelled || left < lastWord {
 		p.grace = min(p.grace, r.Policy.EscalateAfter, lastWord/2)
-		limit = min(limit, lastWord-p.grace)
+		left = lastWord - p.grace
 	}
+	limit = min(limit, left)
 	if r.awaitFor(p, limit) == ended {
 		return false
 	}

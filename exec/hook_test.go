@@ -370,6 +370,21 @@ func TestOnOutcome(t *testing.T) {
 			also: bySignal(syscall.SIGINT, false),
 		},
 		{
+			name: "so it has when a ceiling has passed", attempts: []script{runs()}, hooks: hook(deaf), hookTime: time.Minute,
+			policy: with(hourly(), func(p *exec.Policy) { p.MaxElapsed = time.Minute }), show: "term kill end",
+			log: `1m0s term 1
+				1m1.8s term on-outcome
+				1m2s kill on-outcome
+				1m2s end`,
+		},
+		{
+			name: "ends with the ceiling", attempts: []script{succeeds()}, hooks: hook(deaf), hookTime: time.Hour,
+			policy: with(hourly(), func(p *exec.Policy) { p.MaxElapsed = time.Minute }), show: "term kill end",
+			log: `1m0s term on-outcome
+				1m5s kill on-outcome
+				1m5s end`,
+		},
+		{
 			name: "also where kill-after is long and escalation slow", attempts: []script{runs()}, hooks: hook(deaf),
 			policy: with(hourly(), func(p *exec.Policy) { p.KillAfter, p.EscalateAfter = time.Hour, time.Hour }),
 			events: []event{send(time.Second, syscall.SIGINT)}, show: "kill end",
