@@ -16,11 +16,11 @@ for tool in hyperfine valgrind redis-server retry parallel; do
 done
 
 failed=
-for script in startup start streams reaction growth budget redis classify pure instructions fanout fleet storm; do
+for script in startup streams reaction growth budget redis classify pure instructions fanout fleet storm; do
 	[ -x "$script.sh" ] || continue
 	[ "$script" != storm ] || [ "${STORM:-}" != no ] || continue
 	case $script in
-	start | startup) needs=hyperfine ;;
+	startup) needs=hyperfine ;;
 	instructions) needs=valgrind ;;
 	redis | fleet) needs=redis-server ;;
 	*) needs=sh ;;

@@ -72,12 +72,18 @@ func Measure(cmd *exec.Cmd) Run {
 	}
 	r.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.Peak = usage.Maxrss
-		if runtime.GOOS != "darwin" {
-			r.Peak <<= 10 // kilobytes everywhere else
-		}
+		r.Peak = Peak(usage)
 	}
 	return r
+}
+
+// Peak returns the largest resident set of a process that has ended, in bytes. On
+// Linux that of the process that started it counts too, so it is to be small.
+func Peak(usage *syscall.Rusage) int64 {
+	if runtime.GOOS == "darwin" {
+		return usage.Maxrss
+	}
+	return usage.Maxrss << 10 // kilobytes everywhere else
 }
 
 // MiB returns bytes in mebibytes with one decimal.
