@@ -47,7 +47,8 @@ func mentioned(t *testing.T, where, text string, tests map[string]bool) int {
 	t.Helper()
 	count := 0
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
-		name, file := m[1], ""
+		name := m[1]
+		var file string
 		switch {
 		case regexp.MustCompile(`^(Test|Fuzz|Benchmark)\w+$`).MatchString(name):
 			count++

@@ -123,7 +123,7 @@ func TestVolumeOfStdout(t *testing.T) {
 				if err := feed.Start(); err != nil {
 					t.Fatal(err)
 				}
-				defer feed.Wait() //nolint:errcheck // what it wrote is looked at
+				defer feed.Wait()
 			}
 			out, err := c.StdoutPipe()
 			if err != nil {
