@@ -34,7 +34,7 @@ func TestScores(t *testing.T) {
 	for _, set := range []struct {
 		file  string
 		shown bool
-	}{{"heldout.jsonl", false}, {"tuning.jsonl", true}, {"field.jsonl", true}, {"sight.jsonl", true}} {
+	}{{"heldout.jsonl", false}, {"tuning.jsonl", true}, {"field.jsonl", true}, {"sight.jsonl", true}, {"runs.jsonl", true}} {
 		t.Run(set.file, func(t *testing.T) {
 			var s score
 			for _, row := range readLabeled(t, set.file) {
