@@ -85,7 +85,10 @@ func rsyncAfter(refused int) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()
 		dir := t.TempDir()
-		text := fmt.Sprintf("use chroot = no\nuid = %d\ngid = %d\nlog file = /dev/null\n[m]\npath = %s\nread only = no\n", os.Getuid(), os.Getgid(), dir)
+		text := fmt.Sprintf("use chroot = no\nlog file = /dev/null\n[m]\npath = %s\nread only = no\n", dir)
+		if os.Getuid() == 0 { // else it would become nobody; any other user may not set a group at all
+			text = "uid = 0\ngid = 0\n" + text
+		}
 		config := written(t, dir, "rsyncd.conf", text)
 		return accepted(t, func(c net.Conn, n int) {
 			if n <= refused {
