@@ -127,7 +127,7 @@ func (t *tables) isUsers(name string) bool {
 }
 
 // Concerns reports whether the rules of a user's file are asked about c.
-func (c Command) Concerns(f Rules) bool { return f.Generic || about(&f, c.Tool) }
+func (c *Command) Concerns(f Rules) bool { return f.Generic || about(&f, c.Tool) }
 
 func about(f *Rules, tool string) bool {
 	return !f.Generic && (f.Name == tool || slices.Contains(f.Names, tool))
