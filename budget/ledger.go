@@ -47,27 +47,26 @@ type RunBudget struct {
 // fields, then call the methods from one goroutine. The zero value has no
 // budgets and grants everything.
 type Ledger struct {
-	Store      Store
-	StoreNamed bool  // the user chose the store (not: the directory); its failure closes
-	Fallback   Store // for a store on the network; nil: none
-	Members    []Member
-	Run        *RunBudget
-	OnError    string           // PolicyClosed, PolicyLocal, PolicyOpen; empty: by origin
-	Rule       *BreakerRule     // nil: no breaker
-	Now        func() time.Time // nil: time.Now; its monotonic reading is used
-	Dice       func() float64   // nil: math/rand
-	purses     []*purse         // in the order of their labels
-	guard      *purse           // the one whose record keeps the breaker
-	nonce      uint64           // names this invocation to the breaker
-	permit     Permit           // the last answer of the breaker
-	permitted  bool             // permit is an answer that was given
-	leased     bool             // the lease was taken for a retry that has not started
-	breaker    BreakerView      // as last seen
-	pending    []*purse         // charged for a retry that may still not start
-	warnings   []string         // in the order of their appearance
-	begun      time.Time        // when the ledger was first used
-	settled    bool             // Settle was called
-	foundRun   bool             // the record of a run that somebody else made is one of the purses
+	Store     Store
+	Fallback  Store // for a store on the network; nil: none
+	Members   []Member
+	Run       *RunBudget
+	OnError   string           // PolicyClosed, PolicyLocal, PolicyOpen; empty: by origin
+	Rule      *BreakerRule     // nil: no breaker
+	Now       func() time.Time // nil: time.Now; its monotonic reading is used
+	Dice      func() float64   // nil: math/rand
+	purses    []*purse         // in the order of their labels
+	guard     *purse           // the one whose record keeps the breaker
+	nonce     uint64           // names this invocation to the breaker
+	permit    Permit           // the last answer of the breaker
+	permitted bool             // permit is an answer that was given
+	leased    bool             // the lease was taken for a retry that has not started
+	breaker   BreakerView      // as last seen
+	pending   []*purse         // charged for a retry that may still not start
+	warnings  []string         // in the order of their appearance
+	begun     time.Time        // when the ledger was first used
+	settled   bool             // Settle was called
+	foundRun  bool             // the record of a run that somebody else made is one of the purses
 }
 
 // Admit is called before the first attempt. It writes explicit parameters, makes

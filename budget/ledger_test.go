@@ -268,7 +268,7 @@ func TestLedgerFallback(t *testing.T) {
 	shared.kind = budget.KindRedis
 	shared.fail[""] = errors.New("connection refused")
 	ledger := func(onError string) *budget.Ledger {
-		return &budget.Ledger{Store: shared, StoreNamed: true, Fallback: local, OnError: onError, Members: members("a")}
+		return &budget.Ledger{Store: shared, Fallback: local, OnError: onError, Members: members("a")}
 	}
 	granted := 0
 	for range 4 {
@@ -483,6 +483,52 @@ func TestLedgerRefusedProbeReleases(t *testing.T) {
 	l.Settle(ctx, budget.Failed)
 	if b := m.records["b"].Breaker; b.State != budget.BreakerHalfOpen {
 		t.Errorf("after the failure without a probe it is %v, want half-open", b.State)
+	}
+}
+
+// A retry that became the probe, was asked about again after its wait and never
+// started gives the lease back.
+func TestLedgerUnstartedProbeReleases(t *testing.T) {
+	ctx := t.Context()
+	m := tripped(t)
+	l := withBreaker(m)
+	l.Admit(ctx)
+	m.now.Boot += 30 * second
+	if d := l.Withdraw(ctx); !d.Granted {
+		t.Fatalf("Withdraw() = %+v, want the probe's permit", d)
+	}
+	if d := l.Recheck(ctx); !d.Granted {
+		t.Fatalf("Recheck() of the probe = %+v, want granted", d)
+	}
+	l.Refund(ctx)
+	if b := m.records["b"].Breaker; b.State != budget.BreakerHalfOpen || b.Holder != 0 {
+		t.Errorf("after Refund() the breaker is %+v, want half-open and free", b)
+	}
+	if d := withBreaker(m).Admit(ctx); !d.Granted {
+		t.Errorf("Admit() of another = %+v, want the next probe", d)
+	}
+}
+
+// The lease that Admit took is the first attempt's: no refund of a retry gives
+// it back, neither one that has nothing to give back nor that of a retry that
+// the probe paid for and did not start.
+func TestLedgerRefundKeepsTheFirstAttemptsLease(t *testing.T) {
+	ctx := t.Context()
+	m := tripped(t)
+	m.now.Boot += 30 * second
+	l := withBreaker(m)
+	if d := l.Admit(ctx); !d.Granted {
+		t.Fatalf("Admit() of the probe = %+v, want granted", d)
+	}
+	for _, step := range []string{"before any withdrawal", "after a withdrawal"} {
+		l.Refund(ctx)
+		if b := m.records["b"].Breaker; b.Holder == 0 {
+			t.Errorf("Refund() %s left %+v, want the lease with the probe", step, b)
+		}
+		if d := withBreaker(m).Admit(ctx); d.Refusal != budget.BreakerOpen {
+			t.Errorf("Admit() of another %s = %+v, want refused", step, d)
+		}
+		l.Withdraw(ctx)
 	}
 }
 

@@ -82,7 +82,7 @@ func (l *Ledger) fail(ctx context.Context, p *purse, err error) {
 		p.policy = l.OnError
 	case l.Fallback != nil:
 		p.policy = PolicyFallback
-	case p.named || l.StoreNamed:
+	case p.named:
 		p.policy = PolicyClosed
 	default:
 		p.policy = PolicyLocal

@@ -73,7 +73,7 @@ func memberOf(s *settings, in inherited, tool string) membership {
 
 // newLedger puts the budgets together. It touches no store.
 func newLedger(s *settings, conf *configuration, at places, m membership) *budget.Ledger {
-	l := &budget.Ledger{OnError: s.onError, StoreNamed: s.storeOrigin.given() && s.store != ""}
+	l := &budget.Ledger{OnError: s.onError}
 	l.Store = openStore(s, at)
 	if s.store != "" && s.onError == "" {
 		l.Fallback = fileStore(at)

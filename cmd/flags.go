@@ -9,9 +9,12 @@ package cmd
 // every problem at once, whether it stands in a flag, a variable or a file.
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/retryx/retryx/budget"
 )
 
 type kind int
@@ -60,8 +63,10 @@ func groups() []string {
 	return []string{groupRetry, groupJudge, groupBudget, groupWanted, groupStreams, groupHooks, groupReport, groupConfig}
 }
 
-// table returns every setting of a run.
+// table returns every setting of a run. What another package uses when nobody
+// says otherwise is shown as it stands there.
 func table() []setting {
+	params := budget.Defaults()
 	return []setting{
 		{name: "max-attempts", short: "n", unit: "N", def: "4", group: groupRetry, usage: "attempts in all, the first included"},
 		{name: "delay", unit: "D", def: "1s", group: groupRetry, usage: "wait after the first failure"},
@@ -91,15 +96,15 @@ func table() []setting {
 
 		{name: "budget", short: "b", kind: list, unit: "NAME", group: groupBudget, noEnv: true, usage: "pay retries from this budget; name the service you depend on"},
 		{name: "no-budget", kind: toggle, group: groupBudget, usage: "pay from no budget of its own (waiting for a service to come up)"},
-		{name: "budget-capacity", unit: "N", group: groupBudget, usage: "tokens that the budget can hold (20)"},
-		{name: "budget-refill", unit: "RATE", group: groupBudget, usage: "tokens that come back, as 0.1/s or 6/m (0.1/s)"},
-		{name: "budget-bonus", unit: "F", group: groupBudget, usage: "tokens that a success brings, 0 to 1 (0.1)"},
+		{name: "budget-capacity", unit: "N", group: groupBudget, usage: "tokens that the budget can hold (" + strconv.Itoa(params.Capacity) + ")"},
+		{name: "budget-refill", unit: "RATE", group: groupBudget, usage: "tokens that come back, as 0.1/s or 6/m (" + params.Refill.String() + ")"},
+		{name: "budget-bonus", unit: "F", group: groupBudget, usage: "tokens that a success brings, 0 to 1 (" + params.Bonus.String() + ")"},
 		{name: "run-budget", unit: "N", group: groupBudget, usage: "retries for the whole run that --run-id names"},
 		{name: "budget-store", unit: "URL", group: groupBudget, usage: "where budgets live: redis://, rediss:// or unix://; files when empty"},
 		{name: "budget-on-error", unit: "POLICY", group: groupBudget, usage: "when the store fails: closed, local or open", choices: []string{"closed", "local", "open"}},
 		{name: "breaker", kind: toggle, group: groupBudget, usage: "refuse to start while the target keeps failing"},
-		{name: "breaker-threshold", unit: "N", def: "5", group: groupBudget, usage: "failures that open the breaker"},
-		{name: "breaker-cooldown", unit: "D", def: "30s", group: groupBudget, usage: "how long it stays open"},
+		{name: "breaker-threshold", unit: "N", def: strconv.Itoa(budget.DefaultThreshold), group: groupBudget, usage: "failures that open the breaker"},
+		{name: "breaker-cooldown", unit: "D", def: budget.DefaultCooldown.String(), group: groupBudget, usage: "how long it stays open"},
 		{name: "state-dir", unit: "DIR", group: groupBudget, usage: "where budgets and the journal live"},
 		{name: "allow-remote-state", kind: toggle, group: groupBudget, usage: "use a state directory on a network filesystem"},
 

@@ -198,11 +198,12 @@ func counted(n int, noun string) string {
 func balance(d budget.Decision) string {
 	text := fmt.Sprintf("%s of %s tokens", shortNumber(d.Tokens), shortNumber(d.Cap))
 	_, err := budget.ParseName(d.Budget)
+	usual := budget.Defaults()
 	switch changeable := err == nil; { // a run's is not
 	case changeable && d.Cap < 1:
-		return text + ", and it can hold none; to change that: retryx budget set " + d.Budget + " --capacity 20"
+		return text + ", and it can hold none; to change that: retryx budget set " + d.Budget + " --capacity " + strconv.Itoa(usual.Capacity)
 	case changeable && d.Next < 0:
-		return text + ", and none will come; to change that: retryx budget set " + d.Budget + " --refill 0.1/s"
+		return text + ", and none will come; to change that: retryx budget set " + d.Budget + " --refill " + usual.Refill.String()
 	case d.Next < 0:
 		return text + ", and none will come"
 	}

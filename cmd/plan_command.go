@@ -166,7 +166,7 @@ func (b *planned) peek(l *budget.Ledger, key budget.Account, named bool) {
 		b.policy = l.OnError
 	case l.Fallback != nil:
 		b.policy = budget.PolicyFallback
-	case named || l.StoreNamed:
+	case named:
 		b.policy = budget.PolicyClosed
 	default:
 		b.policy = budget.PolicyLocal

@@ -41,7 +41,6 @@ type settings struct {
 	change         budget.Change
 	runBudget      *int
 	store          string
-	storeOrigin    origin
 	onError        string
 	breaker        bool
 	threshold      int
@@ -572,8 +571,8 @@ func (r *resolver) readBudget(s *settings) {
 		}
 		s.runID = id
 	}
-	s.store, s.storeOrigin = r.text("budget-store"), r.origin("budget-store")
-	if err := checkStore(s.store, s.storeOrigin); err != nil {
+	s.store = r.text("budget-store")
+	if err := checkStore(s.store, r.origin("budget-store")); err != nil {
 		r.problem("budget-store", "%s", err)
 	}
 	s.onError = r.choice("budget-on-error")

@@ -236,7 +236,7 @@ func TestOpenTouchesNothing(t *testing.T) {
 func ledger(t *testing.T, address string, c redisstore.Credentials, policy string) *budget.Ledger {
 	t.Helper()
 	l := &budget.Ledger{
-		Store: strict(t, address, c), StoreNamed: true, OnError: policy,
+		Store: strict(t, address, c), OnError: policy,
 		Members: []budget.Member{{Name: "a", Named: true, Params: budget.Defaults()}},
 	}
 	if policy == "" {
