@@ -87,6 +87,14 @@ func (f File) Read() (Content, error) {
 // A damaged file is copied to Path() + ".corrupt", as far as that is possible,
 // and rewritten in place; copied reports where to.
 func (f File) Change(ctx context.Context, wait time.Duration, change func(Content) []byte) (copied string, err error) {
+	return f.changeOr(ctx, File.create, wait, change)
+}
+
+// maker makes a missing file with what change returns. It fails with
+// errOtherFile when somebody else was faster.
+type maker func(f File, h *folder, change func(Content) []byte) error
+
+func (f File) changeOr(ctx context.Context, create maker, wait time.Duration, change func(Content) []byte) (copied string, err error) {
 	h, err := f.Dir.open(f.Sub, true)
 	if err != nil {
 		return "", err
@@ -94,6 +102,9 @@ func (f File) Change(ctx context.Context, wait time.Duration, change func(Conten
 	defer h.close()
 	for try, polls := 0, 0; try < maxReopen; {
 		copied, err = f.attempt(ctx, h, wait, polls < creationPolls, change)
+		if errors.Is(err, errMissing) {
+			err = create(f, h, change)
+		}
 		switch {
 		case errors.Is(err, errBeingMade):
 			polls++
@@ -113,12 +124,13 @@ func (f File) Change(ctx context.Context, wait time.Duration, change func(Conten
 var (
 	errOtherFile = errors.New("the path names another file now")
 	errBeingMade = errors.New("the file is being made")
+	errMissing   = errors.New("there is no file")
 )
 
 func (f File) attempt(ctx context.Context, h *folder, wait time.Duration, young bool, change func(Content) []byte) (string, error) {
 	fd, id, err := openChecked(h, f.Name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", f.create(h, change)
+		return "", errMissing
 	}
 	if err != nil {
 		return "", err
@@ -332,6 +344,12 @@ func (f File) createLocked(h *folder, change func(Content) []byte) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return f.fill(h, fd, id, change)
+}
+
+// fill writes the content of a file that was just made empty, unless somebody
+// else has done so.
+func (f File) fill(h *folder, fd int, id identity, change func(Content) []byte) error {
 	if err := tryLock(fd); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return errOtherFile // somebody took our file for a damaged one
