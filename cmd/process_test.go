@@ -84,12 +84,18 @@ func TestSignalAtAnyMoment(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 0))
-	for range rounds {
+	for round := range rounds {
+		// Half of them around the start, half between the attempts, however long a
+		// start takes on this machine.
+		since := []string{"start", "first attempt"}[round%2]
 		sig := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}[dice.IntN(3)]
-		moment := time.Duration(dice.Int64N(int64(40 * time.Millisecond)))
-		t.Run(fmt.Sprintf("%v after %v", sig, moment), func(t *testing.T) {
+		moment := time.Duration(dice.Int64N(int64(30 * time.Millisecond)))
+		t.Run(fmt.Sprintf("%v after %v from the %s", sig, moment, since), func(t *testing.T) {
 			tr := wrap(t, "-q", "-n", "100000", "--no-budget", "--no-journal", "--multiplier", "1", "--outcome", "out", "--",
 				"sh", "-c", "echo run >> runs; exit 1")
+			if since != "start" {
+				tr.await("runs", "run", 1)
+			}
 			<-time.After(moment)
 			tr.signal(sig)
 			ended := tr.ended()

@@ -270,7 +270,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	l := inv.lines(c)
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
-		Admit: inv.admits(), Rand: rand.Float64, Signals: signals,
+		Admit: inv.admits(), Rand: rand.Float64, Signals: signals, Heard: hearing(),
 		Caller: inv.caller(shared), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
 		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}

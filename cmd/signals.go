@@ -37,6 +37,37 @@ func listen(shared bool) <-chan os.Signal {
 	return ch
 }
 
+// hearing returns a function that returns when each signal that came before its
+// call has been handed on. Go does that in a goroutine of its own, which a busy
+// machine may leave waiting for longer than a command takes to end by the same
+// ^C. SIGIO, which nothing else here uses, is handed on after those that cancel:
+// their numbers are lower.
+func hearing() func() {
+	var mark chan os.Signal
+	return func() {
+		if mark == nil {
+			mark = make(chan os.Signal, 1)
+			signal.Notify(mark, syscall.SIGIO)
+		}
+		select {
+		case <-mark: // of somebody else
+		default:
+		}
+		if syscall.Kill(os.Getpid(), syscall.SIGIO) != nil {
+			return
+		}
+		timer := time.NewTimer(hearingLimit)
+		defer timer.Stop()
+		select {
+		case <-mark:
+		case <-timer.C:
+		}
+	}
+}
+
+// hearingLimit bounds the wait for a signal of our own.
+const hearingLimit = 100 * time.Millisecond
+
 // suspend stops this process until it is continued.
 func suspend() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)

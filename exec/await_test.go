@@ -213,6 +213,19 @@ func TestSignalAroundTheEnd(t *testing.T) {
 	late := func(w *world) { w.deliver(syscall.SIGTERM) }
 	playAll(t, []scene{
 		{
+			name: "on its way when a failure is seen", policy: hourly(), attempts: []script{{code: 6}}, heard: late,
+			want: "cancelled: signal (row 1)", also: func(t *testing.T, out *exec.Outcome) {
+				t.Helper()
+				if !out.CancelledInAttempt {
+					t.Error("CancelledInAttempt = false: it came before the end of the attempt")
+				}
+			},
+		},
+		{
+			name: "on its way when a success is seen", policy: hourly(), attempts: []script{{}}, heard: late,
+			want: "success: succeeded (row 3)",
+		},
+		{
 			name: "after a success", policy: hourly(), attempts: []script{{onJudge: late}},
 			want: "success: succeeded (row 3)",
 		},

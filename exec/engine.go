@@ -124,6 +124,7 @@ type Engine struct {
 	Admit     bool           // ask the budget before the first attempt: it has parameters to write or a breaker
 	Rand      func() float64 // in [0,1)
 	Signals   <-chan os.Signal
+	Heard     func()                           // returns when each signal that came before it is in Signals; nil: it always is
 	Token     func() (reason string, set bool) // nil: no cancel token
 	Caller    Caller
 	Hooks     Hooks
@@ -301,12 +302,15 @@ func (r *run) attend(started Process, from time.Time) (res Result, timedOut bool
 		_ = r.endProcess(p) // as if it had been lost a moment later: the moment decides nothing
 	}
 	timedOut, r.out.CutByCeiling = r.supervise(p, from, r.Policy.Timeout)
+	res = p.Result()
+	if r.Heard != nil && (res.Code != 0 || res.Signal != 0) {
+		r.Heard() // else the end by a ^C may be seen before the ^C, and be retried
+	}
 	// What came before this instant came during the attempt, whichever of the
 	// two the select happened to see first.
 	r.news()
 	r.out.CancelledInAttempt = r.cancel != NotCancelled // none starts after a cancel
 	r.left = started
-	res = p.Result()
 	// A KILL may also have been for what the command left behind.
 	r.out.Killed = p.killed && res.Signal != 0
 	return res, timedOut

@@ -69,6 +69,7 @@ type scene struct {
 	dice     float64       // 0 unless told
 	watch    bool          // with an Observer and a countdown
 	suspends time.Duration // how long a suspended run stays so
+	heard    func(*world)  // what is still to be handed on when the run asks for it
 
 	show string // the verbs of the log that want holds
 	log  string // the log: one "instant verb what" a line
@@ -188,6 +189,9 @@ func (w *world) run() *exec.Outcome {
 	}
 	if w.caller {
 		e.Caller = w
+	}
+	if w.heard != nil {
+		e.Heard = func() { w.heard(w) }
 	}
 	if w.token {
 		e.Token = w.lookAtToken
