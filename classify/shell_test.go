@@ -119,3 +119,27 @@ func unescaped(s string) string {
 	}
 	return b.String()
 }
+
+func TestCommandsOf(t *testing.T) {
+	for line, want := range map[string][][]string{
+		"a b":                             {{"a", "b"}},
+		"cd /x && npm publish":            {{"npm", "publish"}},
+		"a; b || c | d & e":               {{"a"}, {"b"}, {"c"}, {"d"}, {"e"}},
+		"set -e\na 'x;y'\n# note; no\nb":  {{"a", "x;y"}, {"b"}},
+		"if a; then b; else c; fi":        {{"a"}, {"b"}, {"c"}},
+		"for i in 1 2; do a $i; done":     {{"a", "$"}},
+		"while ! a; do b; done":           {{"a"}, {"b"}},
+		"{ a; b; }":                       {{"a"}, {"b"}},
+		"a > out 2>&1 && X=1 b &> log; c": {{"a"}, {"b"}, {"c"}},
+		"export A=1; exit 3":              nil,
+		"a $(b)":                          nil,
+		"a; (b)":                          nil,
+		"case $x in a) b;; esac":          nil,
+		"a 'b":                            nil,
+		"":                                nil,
+	} {
+		if d := cmp.Diff(want, commandsOf(line)); d != "" {
+			t.Errorf("commandsOf(%q) differs (-want +got):\n%s", line, d)
+		}
+	}
+}
