@@ -15,7 +15,7 @@ func manTopics() []topic {
 		}},
 		{"SIGNALS", []string{
 			"Signals are passed on to the command, each once. INT, TERM, HUP and QUIT also end the run: a wait is left at once, no attempt follows, and a command that goes on for --kill-after gets KILL. A later INT, TERM or QUIT brings KILL after 200 ms; what comes within 100 ms of the first is the same event, as terminals and timeout(1) send doubles.",
-			"A signal that is ignored when retryx starts stays ignored, by both. So under nohup(1) a run outlives its terminal, and a background job of sh is not ended by ^C.",
+			"INT and HUP that are ignored when retryx starts stay ignored, by both; any other signal is as usual. So under nohup(1) a run outlives its terminal, and a background job of sh is not ended by ^C.",
 			"In a terminal the command shares the process group of retryx, and ^C and ^Z reach both as they would without retryx. Elsewhere the command gets a group of its own, and signals and limits reach everything in it.",
 			"No further attempt is made when nobody waits for the result any more: the parent process is gone, or whoever read standard output is. --on-orphan changes that; under nohup it is off.",
 		}},
