@@ -1,8 +1,8 @@
 // Growth measures how the cost of a run and of the commands grows with what there
 // is: the journal, budgets, rules, attempts, output and layers. Every size of a
 // table is run once in every round; printed are the best time, as whatever else
-// the machine does only ever adds, the median, the processor time and the peak of
-// memory, which is that of the outermost process.
+// the machine does only ever adds, and the medians of the time, of the processor
+// time and of the peak of memory, which is that of the outermost process.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,15 +89,20 @@ func run(args []string, w io.Writer) error {
 // measure runs a table round by round and prints it.
 func (b *bench) measure(t table) error {
 	walls, cpus := make([]sample.Series, len(t.lines)), make([]sample.Series, len(t.lines))
-	peaks := make([]int64, len(t.lines))
+	sizes := make([][]int64, len(t.lines))
 	for range t.rounds {
 		for i, l := range t.lines {
 			r, err := b.once(l)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.size, err)
 			}
-			walls[i], cpus[i], peaks[i] = append(walls[i], r.Wall), append(cpus[i], r.CPU), max(peaks[i], r.Peak)
+			walls[i], cpus[i], sizes[i] = append(walls[i], r.Wall), append(cpus[i], r.CPU), append(sizes[i], r.Peak)
 		}
+	}
+	peaks := make([]int64, len(t.lines))
+	for i, all := range sizes {
+		slices.Sort(all)
+		peaks[i] = all[(len(all)-1)/2]
 	}
 	fmt.Fprintf(b.w, "\n%-40s %12s %12s %12s %12s  %s\n", t.title, "best", "median", "processor", "peak", t.unit)
 	for i, l := range t.lines {

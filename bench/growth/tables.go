@@ -215,7 +215,7 @@ func (b *bench) rules(success bool) func() (table, error) {
 
 // attempts is a run of many attempts that wait for nothing.
 func (b *bench) attempts() (table, error) {
-	t := table{title: "a run that fails, by its attempts", unit: "us/each", rounds: min(b.rounds, 5), flat: 8 << 20}
+	t := table{title: "a run that fails, by its attempts", unit: "us/each", rounds: min(b.rounds, 3), flat: 8 << 20}
 	for _, n := range []int{1, 10, 100, 1000, 5000} {
 		argv := lean("-n", strconv.Itoa(n), "--delay", "0s", "--", "false")
 		t.lines = append(t.lines, line{size: strconv.Itoa(n), units: float64(n), argv: argv, fails: true})

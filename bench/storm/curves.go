@@ -95,7 +95,7 @@ func loadPanel(title string, results []result) (*plot.Plot, error) {
 	}
 	for _, r := range results {
 		var points plotter.XYs
-		for at := time.Duration(0); at < r.end(); at += bin {
+		for at := time.Duration(0); at+bin <= r.end(); at += bin {
 			rate := float64(r.requestsIn(at, at+bin)) / bin.Seconds()
 			points = append(points, plotter.XY{X: (at + bin/2).Seconds(), Y: max(rate, p.Y.Min)})
 		}
@@ -118,7 +118,7 @@ func goodPanel(results []result) (*plot.Plot, error) {
 	}
 	for _, r := range results {
 		var points plotter.XYs
-		for at := time.Duration(0); at < r.end(); at += width {
+		for at := time.Duration(0); at+width <= r.end(); at += width {
 			if n, good := r.callsIn(at, at+width); n > 0 {
 				points = append(points, plotter.XY{X: (at + width/2).Seconds(), Y: 100 * per(good, n)})
 			}

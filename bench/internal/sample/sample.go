@@ -58,7 +58,7 @@ func Mark(ok bool) string {
 type Run struct {
 	Wall time.Duration // from before its start until it was reaped
 	CPU  time.Duration // its own and that of its reaped children
-	Peak int64         // its own largest resident set, bytes
+	Peak int64         // its largest resident set, bytes; never less than ours when it was forked
 	Err  error         // of its end
 }
 
