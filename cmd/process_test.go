@@ -219,25 +219,36 @@ func TestForeignCommand(t *testing.T) {
 func TestStubbornLeftoverOfTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	const family = `sh -c 'trap "" TERM; echo ready >> ready; while :; do sleep 0.02; done' 2>&- & exec sleep 300`
-	for _, tt := range []struct {
-		name, flag, value string
-		want              []string
-	}{
-		{"limit", "-t", "500ms", []string{"timed_out=true", "exit_status=124"}},
-		{"cancel file", "--cancel-file", "stop", []string{"outcome=cancelled", "exit_status=143"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tr := wrap(t, "-n", "1", tt.flag, tt.value, "--kill-after", "100ms", "--outcome", "out", "--", "sh", "-c", family)
-			tr.await("ready", "ready", 1)
-			tr.write("stop", "")
-			tr.gone() // or it would be there for ever
-			doc := tr.outcome("out", append(tt.want, "signal=SIGTERM", "attempt_count=1")...)
-			if text := fmt.Sprint(doc["warnings"]); text != "[]" {
-				t.Errorf("warnings = %s, want none", text)
-			}
-		})
+	leaves := func(t *testing.T, flag, value string) *tree {
+		t.Helper()
+		return wrap(t, "-n", "1", flag, value, "--kill-after", "100ms", "--outcome", "out", "--", "sh", "-c", family)
 	}
+	gone := func(tr *tree, want ...string) {
+		tr.t.Helper()
+		tr.gone() // or it would be there for ever
+		doc := tr.outcome("out", append(want, "signal=SIGTERM", "attempt_count=1")...)
+		if text := fmt.Sprint(doc["warnings"]); text != "[]" {
+			tr.t.Errorf("warnings = %s, want none", text)
+		}
+	}
+	t.Run("cancel file", func(t *testing.T) {
+		t.Parallel()
+		tr := leaves(t, "--cancel-file", "stop")
+		tr.await("ready", "ready", 1)
+		tr.write("stop", "")
+		gone(tr, "outcome=cancelled", "exit_status=143")
+	})
+	t.Run("limit", func(t *testing.T) {
+		t.Parallel()
+		for _, limit := range []string{"300ms", "2s", "10s"} { // until it gets as far as not to listen
+			tr := leaves(t, "-t", limit)
+			if tr.ended(); tr.read("ready") != "" {
+				gone(tr, "timed_out=true", "exit_status=124")
+				return
+			}
+		}
+		t.Skip("the machine is too busy for a command to start within 10 seconds")
+	})
 }
 
 // Scenario 30; https://github.com/docker/docker-agent/issues/2462: what an earlier
