@@ -86,7 +86,7 @@ func (o *configOptions) show() (*shownConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	hide := newRedactor(o.env.Environ, nil, s.redact).text
+	hide := newRedactor(o.env.Environ, nil, s.redact).script // hooks are commands
 	shown := &shownConfiguration{
 		Schema: configShowSchema, Files: append([]string{}, r.conf.files...), Warnings: append([]string{}, r.conf.warnings...),
 		Budgets: []shownBudget{}, Rules: []shownRule{},

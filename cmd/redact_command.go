@@ -80,6 +80,12 @@ func (r *redactor) argv(argv []string) []string {
 	return out
 }
 
+// script is text for what may hold a shell's commands.
+func (r *redactor) script(s string) string {
+	r.settle()
+	return r.hide(printable(s), r.spoken())
+}
+
 // observe remembers a command line, to know its secrets elsewhere, and that of
 // the command behind its wrappers, where those had to be taken apart: in
 // sh -c 'COMMAND'. They are read when they are needed first, which in a success
@@ -103,7 +109,7 @@ func (r *redactor) settle() {
 	r.unread = nil
 	for _, argv := range unread {
 		r.arguments(argv, func(i int, arg string, spans []span, spoken *vocabulary) {
-			if i > 0 {
+			if i > 0 || strings.IndexByte(arg, ' ') >= 0 { // or a whole command in quotes
 				spans = r.shapes(spans, arg, spoken)
 			}
 			for _, p := range spans {

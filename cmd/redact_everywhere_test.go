@@ -23,6 +23,7 @@ func plantedLines() []string {
 		"env PGPASSWORD=SECRET A=B psql -c 'select 1'",
 		"curl -sSfu bob:SECRET -H 'X-Thing: SECRET' http://u:SECRET@127.0.0.1:9/?access_token=SECRET",
 		"sh -c 'nmcli dev wifi connect home password SECRET'",
+		"'curl -u bob:SECRET http://127.0.0.1:9/'",
 	}
 }
 
@@ -64,7 +65,7 @@ func TestNoSecretOfTheCommandLineIsToldAnywhere(t *testing.T) {
 		for _, command := range commands {
 			writeFile(t, filepath.Join(dir, "said"), []byte("child: "+line))
 			said := run(command)
-			if strings.Contains(command, "-v -n 2") && !strings.Contains(said, "retryx: attempt 1 of 2 failed: child: ") {
+			if strings.Contains(command, "-v -n 2") && !strings.HasPrefix(line, "'") && !strings.Contains(said, "retryx: attempt 1 of 2 failed: child: ") {
 				t.Errorf("%s\nsays %s, want a line on the retry with the evidence", command, said)
 			}
 			for own := range strings.Lines(said) {
@@ -77,6 +78,12 @@ func TestNoSecretOfTheCommandLineIsToldAnywhere(t *testing.T) {
 	for _, reader := range []string{"history", "history --format json", "report --format markdown", "report --format json", "stats --format prometheus"} {
 		if said := run("retryx " + reader); strings.Contains(said, planted) || said == "" {
 			t.Errorf("retryx %s says %q, want something without %s", reader, said, planted)
+		}
+	}
+	settings := "RETRYX_RECONCILE='mysql -p" + planted + " -e \"select 1\"' RETRYX_ON_OUTCOME='curl -u a:" + planted + " http://h/' retryx config show"
+	for _, asked := range []string{settings, settings + " --format json"} {
+		if said := run(asked); strings.Contains(said, planted) || strings.Count(said, "***") < 2 {
+			t.Errorf("%s says %s, want both secrets hidden", asked, said)
 		}
 	}
 	noFileHolds(t, dir, "outcomes.jsonl", "out.json", "hooks.json", "summary.md")
