@@ -13,5 +13,5 @@ build bare startup
 "$dir/retryx" --outcome none -- true # the first run makes the state directory
 set -- "$@" -- true "timeout 10 true"
 [ ! -x /usr/bin/retry ] || set -- "$@" "/usr/bin/retry true"
-"$dir/startup" -dir "$dir" "$@" "$dir/bare true" "$dir/retryx version" \
+"$dir/startup" -dir "$dir" "$@" "$dir/bare true" "$dir/bare -signals true" "$dir/retryx version" \
 	"$dir/retryx --no-budget --no-journal -- true" "$dir/retryx -- true"
