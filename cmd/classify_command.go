@@ -150,6 +150,7 @@ func (o *classifyOptions) judgeOne(args []string) error {
 	v := judgement(s, a)
 	v.redact = newRedactor(o.env.Environ, v.command.SecretFlags, s.redact)
 	v.redact.observe(a.Argv, v.command.Argv)
+	v.command.Tool = v.redact.name(v.command.Tool)
 	if o.format.text == "json" {
 		return printJSON(o.env.Stdout, v.document())
 	}

@@ -93,6 +93,7 @@ func newPlan(env Env, flags *pflag.FlagSet, command []string, problems []string)
 	p.warnings = slices.Concat(conf.warnings, in.warnings)
 	p.redact = newRedactor(env.Environ, p.read.SecretFlags, s.redact)
 	p.redact.observe(p.command, p.read.Argv)
+	p.read.Tool = p.redact.name(p.read.Tool)
 	p.effect = classify.New(p.read, classify.Options{Effect: s.effect}).Effect()
 	p.at = ceilings{exec.NoCeiling, exec.NoCeiling}
 	if s.policy.MaxElapsed > 0 {

@@ -80,6 +80,15 @@ func (r *redactor) argv(argv []string) []string {
 	return out
 }
 
+// name is a program's name, after which a budget may be called and which stands
+// in titles. A command given in one word is a name, too.
+func (r *redactor) name(tool string) string {
+	if strings.IndexByte(tool, ' ') < 0 {
+		return tool
+	}
+	return r.line(tool, nameLimit)
+}
+
 // script is text for what may hold a shell's commands.
 func (r *redactor) script(s string) string {
 	r.settle()

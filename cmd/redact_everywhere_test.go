@@ -24,6 +24,7 @@ func plantedLines() []string {
 		"curl -sSfu bob:SECRET -H 'X-Thing: SECRET' http://u:SECRET@127.0.0.1:9/?access_token=SECRET",
 		"sh -c 'nmcli dev wifi connect home password SECRET'",
 		"'curl -u bob:SECRET http://127.0.0.1:9/'",
+		"'curl -u bob:SECRET'",
 	}
 }
 
@@ -59,7 +60,7 @@ func TestNoSecretOfTheCommandLineIsToldAnywhere(t *testing.T) {
 			"retryx plan -- " + line,
 			"retryx classify --rule 'config: stderr=child:' -- " + line + " <said",
 		}
-		if n%3 > 0 {
+		if n%3 > 0 && !strings.HasPrefix(line, "'") {
 			commands = commands[:1]
 		}
 		for _, command := range commands {

@@ -109,6 +109,7 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	inv.read = classify.ReadWith(command, s.ruleFiles)
 	inv.redact = newRedactor(env.Environ, inv.read.SecretFlags, s.redact)
 	inv.redact.observe(command, inv.read.Argv)
+	inv.read.Tool = inv.redact.name(inv.read.Tool)
 	if err := inv.openDestination(); err != nil {
 		return nil, err
 	}
