@@ -44,7 +44,7 @@ func endingOf(o *exec.Outcome, success []classify.Range, pid1 bool) ending {
 		return ending{status: exitOwn}
 	case o.Label == exec.Success && o.Reason == exec.Reconciled:
 		return ending{status: 0}
-	case o.Label == exec.Success, o.Reason == exec.OrphanedSuccess:
+	case o.Label == exec.Success:
 		return ending{status: last.Result.Code}
 	case o.Label == exec.Cancelled && o.CancelSignal != 0:
 		return cancelledEnding(o, pid1)
@@ -67,7 +67,7 @@ func endingOf(o *exec.Outcome, success []classify.Range, pid1 bool) ending {
 // cancelledEnding is what the shell would have seen without retryx.
 func cancelledEnding(o *exec.Outcome, pid1 bool) ending {
 	last := o.Last()
-	if last != nil && o.CancelledInAttempt && last.Result.Signal == 0 && last.Result.StartErr == nil && !o.Killed {
+	if last != nil && o.CancelledInAttempt && last.Result.Signal == 0 {
 		return ending{status: last.Result.Code}
 	}
 	return dyingBy(o.CancelSignal, pid1)
