@@ -102,7 +102,8 @@ func (r *records) newest(many int) func(files, problems, words []string, fn func
 				lines = append(lines, bytes.Clone(line))
 				return
 			}
-			oldest := append(lines[0][:0], line...)
+			oldest := lines[0][:0]
+			oldest = append(oldest, line...)
 			lines = append(lines[1:], oldest)
 		})
 		for _, line := range lines {
