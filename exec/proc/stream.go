@@ -46,7 +46,8 @@ type Sink struct {
 
 func (s Sink) captured() bool { return s.Tee || s.Spool != nil }
 
-// hurryLimit is what is left of a WaitDelay after a Kill.
+// hurryLimit is what is left of a WaitDelay after a Kill, and of a stream that
+// lingers at the end.
 const hurryLimit = 250 * time.Millisecond
 
 // copyBytes is how much one read takes: half of what a Linux pipe holds.
@@ -134,7 +135,8 @@ func (s *stream) leave() {
 	s.mu.Unlock()
 }
 
-// linger keeps what others left behind from blocking or dying until close.
+// linger keeps what others left behind from blocking or dying until close, which
+// is a deadline: what was written before it is still passed on.
 func (s *stream) linger(buf []byte) {
 	if err := s.r.SetReadDeadline(time.Time{}); err != nil {
 		return
@@ -142,6 +144,9 @@ func (s *stream) linger(buf []byte) {
 	for {
 		n, err := s.r.Read(buf)
 		s.take(buf[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.takeBacklog(buf)
+		}
 		if err != nil {
 			return
 		}
@@ -251,7 +256,20 @@ func (s *stream) seal() ending {
 	}
 }
 
-func (s *stream) close() { _ = s.r.Close() }
+// close ends the reading. Of a stream that lingers it takes what is there, if our
+// own reader does so in time.
+func (s *stream) close() {
+	if s.lingers() {
+		_ = s.r.SetReadDeadline(time.Now())
+		timer := time.NewTimer(hurryLimit)
+		defer timer.Stop()
+		select {
+		case <-s.over:
+		case <-timer.C:
+		}
+	}
+	_ = s.r.Close()
+}
 
 func (s *stream) lingers() bool {
 	s.mu.Lock()

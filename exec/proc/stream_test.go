@@ -366,6 +366,28 @@ func TestLeftoversAreDrainedUntilClose(t *testing.T) { // scenarios 30 and 63
 	out.ended() // its write failed: it died of SIGPIPE
 }
 
+// What was written before Close is passed on, however late it is read.
+func TestCloseTakesWhatIsThere(t *testing.T) { // scenario 30
+	for range 20 {
+		in, command := piped(t, "")
+		w, errors := pipe(t)
+		spec := helper(`spawn:readline:|err:last words\n|out:said\n|readline:`)
+		spec.Stdin = in
+		spec.Stderr = proc.Sink{File: w, Tee: true}
+		spec.WaitDelay = time.Millisecond
+		p, out := startRead(t, spec)
+		in.Close()
+		finish(t, p)
+		writeString(t, command, "\n")
+		out.want("said")
+		p.Close()
+		w.Close()
+		errors.want("last words")
+		errors.ended()
+		command.Close()
+	}
+}
+
 // inherited returns a file for the same pipe as a program finds its stderr: one
 // whose mode Go has not set and will not set.
 func inherited(t *testing.T, file *os.File) *os.File {
