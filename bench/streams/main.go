@@ -85,7 +85,7 @@ type bench struct {
 
 func run(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("streams", flag.ContinueOnError)
-	rounds := flags.Int("rounds", 7, "pairs of each measurement")
+	rounds := flags.Int("rounds", 5, "pairs of each measurement")
 	size := flags.Int("size", 1<<30, "bytes of a long stream")
 	bytes := flags.Int("bytes", 2000, "single bytes to be answered")
 	dir := flags.String("dir", os.TempDir(), "a directory for the files that are written")
