@@ -68,10 +68,10 @@ func (l *lines) line(text string) {
 
 // fresh ends a line that the child left unfinished.
 func (l *lines) fresh() {
-	if l.streams.midLine {
-		l.streams.midLine = false
+	if l.streams.unfinished() {
 		fmt.Fprintln(l.w)
 	}
+	l.streams.midLine = false
 }
 
 // Retrying writes the line of one retry.

@@ -177,6 +177,15 @@ func (s *streams) noteEnd(midLine bool) {
 	s.midLine = midLine
 }
 
+// unfinished reports whether our stderr stands in the middle of a line: as far as
+// the file itself tells, else as far as captured stderr did.
+func (s *streams) unfinished() bool {
+	if midLine, known := endsMidLine(s.stderr); known {
+		return midLine
+	}
+	return s.midLine
+}
+
 // A delivery is output that was kept back and is to be passed on.
 type delivery struct {
 	spool *proc.Spool
