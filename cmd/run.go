@@ -135,8 +135,9 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 // for a retryx above, by a variable or a file, may not be one of ours: its
 // descriptors do not reach us.
 func (inv *invocation) openDestination() error {
-	s, err := inv.settings, error(nil)
-	inv.dest, err = openDestination(s.outcome, inv.env.Stderr)
+	s := inv.settings
+	dest, err := openDestination(s.outcome, inv.env.Stderr)
+	inv.dest = dest
 	switch {
 	case err == nil:
 		return nil
