@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/retryx/retryx/bench/internal/sample"
@@ -21,10 +23,23 @@ func main() {
 		caller(os.Args[2:])
 		return
 	}
+	heed()
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "reaction:", err)
 		os.Exit(1)
 	}
+}
+
+// heed ends the program on a signal, also on one that whoever started it in the
+// background had ignored: retryx would inherit that, and take it for a job that is
+// meant to outlive its caller.
+func heed() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM)
+	go func() {
+		<-signals
+		os.Exit(1)
+	}()
 }
 
 // A row is one measurement.

@@ -22,7 +22,7 @@ func failing(flags ...string) []string {
 }
 
 // inBackoff starts cmd and returns when it has said that it waits.
-func inBackoff(cmd *exec.Cmd) (stderr io.ReadCloser, err error) {
+func inBackoff(cmd *exec.Cmd) (stderr *os.File, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -50,10 +50,17 @@ func awaitLine(r io.Reader, text string) error {
 // errSucceeded is the end of a run that is meant to fail.
 var errSucceeded = errors.New("it succeeded")
 
+// patience is how long a round takes at most; beyond it something is broken.
+const patience = 30 * time.Second
+
 // ended waits for cmd, which must not have succeeded, and returns the time since.
 func ended(cmd *exec.Cmd, since time.Time) (time.Duration, error) {
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	took := time.Since(since)
+	if !timer.Stop() {
+		return took, errors.New("it did not end")
+	}
 	if err == nil {
 		return took, errSucceeded
 	}
@@ -195,6 +202,9 @@ func (b *bench) callerGone() (time.Duration, error) {
 	b.phase()
 	begin := time.Now()
 	if err := cmd.Process.Kill(); err != nil {
+		return 0, err
+	}
+	if err := stderr.SetReadDeadline(begin.Add(patience)); err != nil {
 		return 0, err
 	}
 	_, err = io.Copy(io.Discard, stderr)
