@@ -16,6 +16,7 @@ package cmd
 import (
 	"encoding/json"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,8 +107,16 @@ func isExcepted(name string) bool {
 	return name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "RETRYX_") && name != "RETRYX_REDIS_PASSWORD"
 }
 
+// isPath tells paths from secrets that begin as they do: one base64 text in 64
+// begins with a slash. What stands directly below the root is there for a path,
+// also for one that is misspelt further on.
 func isPath(value string) bool {
-	return value[0] == '/' || value[0] == '~' || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../")
+	if value[0] != '/' {
+		return value == "~" || strings.HasPrefix(value, "~/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../")
+	}
+	top, _, _ := strings.Cut(strings.TrimLeft(value, "/"), "/")
+	_, err := os.Lstat("/" + top)
+	return err == nil
 }
 
 // text returns s printable and without secrets. Lines stay lines.

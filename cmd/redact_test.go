@@ -155,6 +155,7 @@ func TestRedactorKnowsTools(t *testing.T) {
 		{"mariadb -px", "mariadb -p***"},
 		{"sshpass -pmy-secret ssh h ls", "sshpass -p*** ssh h ls"},
 		{"sshpass -p x ssh -v h", "sshpass -p *** ssh -v h"},
+		{"helm registry login -u me -p hunter2hunter ghcr.example", "helm registry login -u me -p *** ghcr.example"},
 		{"curl -sSfu a:b u", "curl -sSfu *** u"},
 		{"redis-cli -ax ping", "redis-cli -a*** ping"},
 		{"docker login -p x -u y", "docker login -p *** -u y"},
@@ -441,5 +442,39 @@ func BenchmarkRedactorTail(b *testing.B) {
 	b.SetBytes(int64(len(tail)))
 	for b.Loop() {
 		r.tail(tail)
+	}
+}
+
+// A secret may begin as paths do, and the name of a file may be that of a secret.
+func TestRedactorTellsPathsFromSecrets(t *testing.T) {
+	t.Parallel()
+	for value, secret := range map[string]bool{
+		"/abc+def1234567890abcdef": true, "/abcdefGHIJKL0123456789": true, "/abcdef/GHIJKL0123456789": true,
+		"//abcdefGHIJKL0123456789": true, "~tilde-s3cret": true,
+		"/etc/retryx-nowhere/key.pem": false, "/etc//key.pem": false, "~/key.pem": false, "../key.pem": false,
+	} {
+		r := newRedactor([]string{"MY_SECRET_KEY=" + value}, nil, nil)
+		want := "got " + value + " there"
+		if secret {
+			want = "got *** there"
+		}
+		if got := r.text("got " + value + " there"); got != want {
+			t.Errorf("text() with %s in a secret's variable = %q, want %q", value, got, want)
+		}
+	}
+	r := newRedactor(nil, nil, nil)
+	for in, want := range map[string]string{
+		"open /etc/passwd: no such file":                   "open /etc/passwd: no such file",
+		`cannot start "/etc/passwd": permission denied`:    `cannot start "/etc/passwd": permission denied`,
+		"/etc/db/password: s3cr3t":                         "/etc/db/password: s3cr3t",
+		"app/password: s3cr3t":                             "app/password: ***",
+		`{"/prod-nowhere/db/password": "s3cr3t"}`:          `{"/prod-nowhere/db/password": "***"}`,
+		"password: s3cr3t in /etc/passwd: a bad idea":      "password: *** in /etc/passwd: a bad idea",
+		"MY_SECRET_KEY=/abc+def123456 ssh -i /etc/ssh/key": "MY_SECRET_KEY=*** ssh -i /etc/ssh/key",
+		"PWD=/nowhere/at/all":                              "PWD=/nowhere/at/all",
+	} {
+		if got := r.text(in); got != want {
+			t.Errorf("text(%q) = %q, want %q", in, got, want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // secretFlags are the secret flags of a tool, beyond those of its rules file.
 func secretFlags(tool string) []string {
 	switch tool {
-	case "sshpass", "rdesktop", "7z", "7za", "7zz", "rar", "unrar", "useradd", "usermod", "crane", "oras", "nerdctl", "mongoimport", "mongoexport", "mongostat":
+	case "sshpass", "rdesktop", "7z", "7za", "7zz", "rar", "unrar", "useradd", "usermod", "crane", "oras", "nerdctl", "helm", "mongoimport", "mongoexport", "mongostat":
 		return []string{"-p"}
 	case "mariadb", "mariadb-dump", "mariadb-admin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlpump", "mysqlslap", "mysqlbinlog", "mycli", "mydumper":
 		return []string{"-p"}

@@ -110,7 +110,7 @@ func (r *redactor) assigned(s string, i int, spoken *vocabulary) span {
 	switch {
 	case p.from >= p.to:
 	case isDirectory(name):
-		if !isPath(s[p.from:p.to]) {
+		if s[p.from] != '/' {
 			return p
 		}
 	case certain, p.to-p.from >= shortestSecret && !isPath(s[p.from:p.to]):
@@ -146,8 +146,9 @@ func described(s string, i int) span {
 		if end > 0 && s[end-1] == '\\' {
 			end--
 		}
-		name := s[nameBefore(s, end):end]
-		if !isSecretKey(name) && !isSecretHeader(name) {
+		start := nameBefore(s, end)
+		name := s[start:end]
+		if !isSecretKey(name) && !isSecretHeader(name) || endsPath(s, start, end) {
 			return span{}
 		}
 		return value(s, skipSpaces(s, i+1))
@@ -158,10 +159,22 @@ func described(s string, i int) span {
 	switch {
 	case isSecretHeader(name), strings.Contains(name, "-") && name[0] != '-' && isSecretKey(name):
 		return span{from, headerEnd(s, start, from)}
-	case isSpokenKey(name) && from > i+1:
+	case isSpokenKey(name) && from > i+1 && !endsPath(s, start, i):
 		return value(s, from)
 	}
 	return span{}
+}
+
+// endsPath reports whether the name from start to end is the last part of a path:
+// "open /etc/passwd: permission denied" tells no secret.
+func endsPath(s string, start, end int) bool {
+	if start == 0 || s[start-1] != '/' {
+		return false
+	}
+	for start > 0 && (s[start-1] == '/' || isNameByte(s[start-1])) {
+		start--
+	}
+	return s[start] == '/' && isPath(s[start:end])
 }
 
 func skipSpaces(s string, i int) int {
