@@ -158,15 +158,28 @@ func lasts() []*exec.Attempt {
 // finishes is every end that a run can have.
 func finishes() []finish {
 	ends := []finish{
-		{label: exec.Success, reason: exec.Succeeded}, {label: exec.Success, reason: exec.Reconciled},
-		{label: exec.Abandoned, reason: exec.OrphanedSuccess}, {label: exec.Abandoned, reason: exec.CallerGone}, {label: exec.Abandoned, reason: exec.OutputClosed},
-		{label: exec.Cancelled, reason: exec.BySignal}, {label: exec.Cancelled, reason: exec.ByCancelToken}, {label: exec.Cancelled, reason: exec.ChildInterrupted},
-		{label: exec.HardFailure, reason: exec.StartFailed}, {label: exec.HardFailure, reason: exec.StoppedByChild}, {label: exec.HardFailure, reason: exec.StdinConsumed},
-		{label: exec.HardFailure, reason: exec.AmbiguousReason}, {label: exec.HardFailure, reason: "permanent"}, {label: exec.HardFailure, reason: outputLost},
+		{label: exec.Success, reason: exec.Succeeded},
+		{label: exec.Success, reason: exec.Reconciled},
+		{label: exec.Abandoned, reason: exec.OrphanedSuccess},
+		{label: exec.Abandoned, reason: exec.CallerGone},
+		{label: exec.Abandoned, reason: exec.OutputClosed},
+		{label: exec.Cancelled, reason: exec.BySignal},
+		{label: exec.Cancelled, reason: exec.ByCancelToken},
+		{label: exec.Cancelled, reason: exec.ChildInterrupted},
+		{label: exec.HardFailure, reason: exec.StartFailed},
+		{label: exec.HardFailure, reason: exec.StoppedByChild},
+		{label: exec.HardFailure, reason: exec.StdinConsumed},
+		{label: exec.HardFailure, reason: exec.AmbiguousReason},
+		{label: exec.HardFailure, reason: "permanent"},
+		{label: exec.HardFailure, reason: outputLost},
 		{label: exec.HardFailure, reason: exec.InternalError},
-		{label: exec.RetryableFailure, reason: exec.AttemptsExhausted}, {label: exec.RetryableFailure, reason: exec.DeadlineExceeded},
-		{label: exec.RetryableFailure, reason: exec.ElapsedExhausted}, {label: exec.RetryableFailure, reason: exec.RetryAfterTooLong},
-		{label: exec.RetryableFailure, reason: exec.CircuitOpen}, {label: exec.RetryableFailure, reason: exec.BudgetDenied}, {label: exec.RetryableFailure, reason: exec.BudgetUnavailable},
+		{label: exec.RetryableFailure, reason: exec.AttemptsExhausted},
+		{label: exec.RetryableFailure, reason: exec.DeadlineExceeded},
+		{label: exec.RetryableFailure, reason: exec.ElapsedExhausted},
+		{label: exec.RetryableFailure, reason: exec.RetryAfterTooLong},
+		{label: exec.RetryableFailure, reason: exec.CircuitOpen},
+		{label: exec.RetryableFailure, reason: exec.BudgetDenied},
+		{label: exec.RetryableFailure, reason: exec.BudgetUnavailable},
 	}
 	var all []finish
 	for _, f := range ends {
@@ -199,13 +212,18 @@ func (f finish) possible() bool {
 	case f.inAttempt && f.reason == exec.BySignal && f.signal == 0:
 	case f.inAttempt && f.unstarted():
 	case f.killed && !f.died(): // it is said of a death alone
-	case (f.reason == exec.Succeeded || f.reason == exec.OrphanedSuccess) && !(f.exited() && !f.last.TimedOut && slices.Contains(f.success, f.last.Result.Code)):
+	case (f.reason == exec.Succeeded || f.reason == exec.OrphanedSuccess) && !f.succeeded():
 	case f.reason == exec.ChildInterrupted && (f.last.TimedOut || !interruptedItself(f.last)):
 	case f.reason == exec.StartFailed && !f.unstarted():
 	default:
 		return true
 	}
 	return false
+}
+
+// succeeded is whether the last attempt did what makes a run a success.
+func (f finish) succeeded() bool {
+	return f.exited() && !f.last.TimedOut && slices.Contains(f.success, f.last.Result.Code)
 }
 
 func interruptedItself(a *exec.Attempt) bool {

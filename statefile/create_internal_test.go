@@ -71,6 +71,7 @@ func TestCreateLocked(t *testing.T) {
 func TestFillLeavesWhatOthersTook(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, f File) error{
 		"locked": func(t *testing.T, f File) error {
+			t.Helper()
 			fd, err := unix.Open(f.Path(), unix.O_RDWR|unix.O_CLOEXEC, 0)
 			t.Cleanup(func() { _ = unix.Close(fd) })
 			return errors.Join(err, tryLock(fd))
@@ -106,9 +107,9 @@ func TestFillLeavesWhatOthersTook(t *testing.T) {
 
 // pauses is a context that acts when somebody begins to wait.
 type pauses struct {
-	context.Context
-	n  int
-	at func(n int)
+	context.Context //nolint:containedctx // it is a context
+	n               int
+	at              func(n int)
 }
 
 func (p *pauses) Done() <-chan struct{} {
