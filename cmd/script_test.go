@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	if strings.HasSuffix(os.Args[0], ".test") && (signal.Ignored(syscall.SIGHUP) || signal.Ignored(syscall.SIGINT)) {
 		startWithDefaults()
 	}
+	if os.Getenv(raceVariable) == "" {
+		_ = os.Setenv(raceVariable, raceOptions)
+	}
 	testscript.Main(m, map[string]func(){
 		"retryx": func() {
 			settleStdin()
@@ -52,6 +55,13 @@ func TestMain(m *testing.M) {
 		"flaky":       func() { os.Exit(flaky(os.Args[1:])) },
 	})
 }
+
+// Each program that is built with the race detector sleeps a second when it ends,
+// unless told not to; the tests start thousands.
+const (
+	raceVariable = "GORACE"
+	raceOptions  = "atexit_sleep_ms=0"
+)
 
 // startWithDefaults starts this test run anew with HUP and INT as a terminal
 // leaves them. Under nohup and in the background of a script they are ignored,
@@ -91,6 +101,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
+			env.Setenv(raceVariable, os.Getenv(raceVariable))
 			for _, kv := range os.Environ() {
 				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "RETRYX_") || strings.HasPrefix(name, "XDG_") || strings.HasPrefix(name, "GITHUB_") {
 					env.Setenv(name, "")
