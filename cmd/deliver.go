@@ -85,6 +85,7 @@ func interrupted(o *exec.Outcome, sig syscall.Signal) bool {
 func lose(o *exec.Outcome, err error) {
 	o.Warnings = append(o.Warnings, "output_lost: pass on the command's output: "+err.Error())
 	switch {
+	case o.Label == exec.Cancelled: // that came first
 	case errors.Is(err, syscall.EPIPE):
 		o.Label, o.Reason = exec.Abandoned, exec.OutputClosed
 	case o.Label == exec.Success:

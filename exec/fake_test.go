@@ -54,22 +54,23 @@ type script struct {
 
 // scene is one run and what is expected of it.
 type scene struct {
-	name     string
-	policy   exec.Policy
-	deadline time.Duration // from the start of the scene; 0: none
-	attempts []script      // the last one repeats
-	hooks    map[exec.Hook]script
-	hookTime time.Duration
-	events   []event
-	caller   bool // there is a caller to lose
-	token    bool // there is a cancel token to look at
-	admit    bool
-	bank     bank
-	started  time.Duration // how long ago the invocation started
-	dice     float64       // 0 unless told
-	watch    bool          // with an Observer and a countdown
-	suspends time.Duration // how long a suspended run stays so
-	heard    func(*world)  // what is still to be handed on when the run asks for it
+	name      string
+	policy    exec.Policy
+	deadline  time.Duration // from the start of the scene; 0: none
+	attempts  []script      // the last one repeats
+	hooks     map[exec.Hook]script
+	hookTime  time.Duration
+	events    []event
+	caller    bool // there is a caller to lose
+	token     bool // there is a cancel token to look at
+	admit     bool
+	bank      bank
+	started   time.Duration           // how long ago the invocation started
+	dice      float64                 // 0 unless told
+	watch     bool                    // with an Observer and a countdown
+	suspends  time.Duration           // how long a suspended run stays so
+	heard     func(*world)            // what is still to be handed on when the run asks for it
+	delivered func(out *exec.Outcome) // what becomes of output that was kept back
 
 	show string // the verbs of the log that want holds
 	log  string // the log: one "instant verb what" a line
@@ -192,6 +193,9 @@ func (w *world) run() *exec.Outcome {
 	}
 	if w.heard != nil {
 		e.Heard = func() { w.heard(w) }
+	}
+	if w.delivered != nil {
+		e.Deliver = w.delivered
 	}
 	if w.token {
 		e.Token = w.lookAtToken

@@ -59,7 +59,7 @@ func (r *run) lastHook(p *running) (timedOut bool) {
 		limit = NoCeiling
 	}
 	left := min(r.time())
-	if r.cancel != NotCancelled || left < lastWord {
+	if r.out.Label == Cancelled || left < lastWord {
 		p.grace = min(p.grace, r.Policy.EscalateAfter, lastWord/2)
 		left = lastWord - p.grace
 	}

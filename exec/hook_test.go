@@ -370,6 +370,14 @@ func TestOnOutcome(t *testing.T) {
 			also: bySignal(syscall.SIGINT, false),
 		},
 		{
+			name: "so it has when the delivery of the output was cut short", policy: hourly(), attempts: []script{succeeds()}, hooks: hook(deaf),
+			delivered: func(out *exec.Outcome) { out.Label, out.Reason = exec.Cancelled, exec.BySignal }, hookTime: time.Minute, show: "settle term kill end",
+			log: `1ms settle 0
+				1.801s term on-outcome
+				2.001s kill on-outcome
+				2.001s end`,
+		},
+		{
 			name: "so it has when a ceiling has passed", attempts: []script{runs()}, hooks: hook(deaf), hookTime: time.Minute,
 			policy: with(hourly(), func(p *exec.Policy) { p.MaxElapsed = time.Minute }), show: "term kill end",
 			log: `1m0s term 1
