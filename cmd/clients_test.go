@@ -140,6 +140,7 @@ func retryxRun(t *testing.T, dir string, args []string) (ended, string) {
 // clientEnv keeps the machine's own settings, proxies and caches out.
 func clientEnv(dir string) []string {
 	return []string{
+		raceVariable + "=" + os.Getenv(raceVariable),
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "LC_ALL=C.UTF-8", "NO_PROXY=*", "no_proxy=*",
 		"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "PYENV_VERSION=" + os.Getenv("PYENV_VERSION"),
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_RETRIES=0", "NPM_CONFIG_UPDATE_NOTIFIER=false",

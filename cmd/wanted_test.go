@@ -70,7 +70,10 @@ func notIgnored() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, sysca
 
 // surroundings is the environment of a run whose state is below dir.
 func surroundings(dir string, more ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "RETRYX_DELAY=1ms", "RETRYX_JITTER=none"}
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, raceVariable + "=" + os.Getenv(raceVariable),
+		"RETRYX_DELAY=1ms", "RETRYX_JITTER=none",
+	}
 	return append(env, more...)
 }
 
