@@ -202,6 +202,7 @@ func TestLockIsHeldForThreeCalls(t *testing.T) {
 	dir := stateDir(t)
 	w := hire(t, dir)
 	stock(t, dir, 10)
+	const kernel = "/proc/sys/" // where a boot has its name
 	var held []string
 	holding := false
 	w.let(func(c call) verdict {
@@ -210,7 +211,7 @@ func TestLockIsHeldForThreeCalls(t *testing.T) {
 			holding = true
 		case c.name == "unlock":
 			holding = false
-		case holding && c.name != "":
+		case holding && (strings.HasPrefix(c.path, dir) || strings.HasPrefix(c.path, kernel)): // not what the runtime does meanwhile
 			held = append(held, c.name)
 		}
 		return verdict{}
