@@ -198,13 +198,24 @@ func TestForeignCommand(t *testing.T) {
 		t.Skipf("cannot give up a capability: %s", out)
 	}
 	// Root without the right to signal others is what any user is to sudo.
-	const foreign = `exec 9> lock; flock -n 9 || echo two > overlap; exec setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "sleep 0.6; exit 3"`
-	tr := plant(t, t.TempDir(), "setpriv", "--bounding-set=-kill", "--inh-caps=-kill",
-		"retryx", "-n", "2", "-t", "150ms", "--kill-after", "50ms", "--outcome", "out", "--", "sh", "-c", foreign)
-	if got := tr.ended(); got != "124" {
+	const foreign = `exec 8>> foreign 9> lock; flock -n 9 || echo two > overlap; exec setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "echo \$RETRYX_ATTEMPT >&8; sleep %.1f; exit 3"`
+	var tr *tree
+	var got string
+	for _, limit := range []time.Duration{150 * time.Millisecond, time.Second, 4 * time.Second} {
+		script := fmt.Sprintf(foreign, 2*limit.Seconds()+0.3)
+		tr = plant(t, t.TempDir(), "setpriv", "--bounding-set=-kill", "--inh-caps=-kill",
+			"retryx", "-n", "2", "-t", limit.String(), "--kill-after", "50ms", "--outcome", "out", "--", "sh", "-c", script)
+		got = tr.ended()
+		tr.gone()
+		doc := tr.outcome("out")
+		late := field(doc, "attempts.0.timed_out") == "true" && field(doc, "attempts.1.timed_out") == "true"
+		if late && tr.read("foreign") == "1\n2\n" {
+			break // each attempt was somebody else's before its limit and after it
+		}
+	}
+	if got != "124" {
 		t.Errorf("ended with %s, want 124", got)
 	}
-	tr.gone()
 	doc := tr.outcome("out", "attempt_count=2", "exit_code=3", "timed_out=true", "reason=attempts_exhausted")
 	if text := fmt.Sprint(doc["warnings"]); !strings.Contains(text, "timeout_not_enforced") {
 		t.Errorf("warnings = %s, want timeout_not_enforced in them", text)

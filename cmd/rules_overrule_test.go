@@ -61,6 +61,7 @@ func TestStopsSayHowToOverruleThem(t *testing.T) {
 			if got, output := run(tc.script, flags...); got != want {
 				t.Errorf("retryx %s -- %q = %+v, want %+v; it said:\n%s", said[1], tc.script, got, want, output)
 			}
+			flags = append(flags, "-t", "1m") // a success may take its time
 			if got, output := run("exit 0", flags...); got != recovered(1) {
 				t.Errorf("retryx %s of a success = %+v, want %+v; it said:\n%s", said[1], got, recovered(1), output)
 			}

@@ -1,7 +1,6 @@
 package cmd_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -123,17 +122,17 @@ func TestReaderOfStderrComesBack(t *testing.T) {
 	tr := wrapOn(t, t.TempDir(), nil, w, "-n", "4", "--outcome", "out", "--", "sh", "-c", `echo run >> runs; while test $(wc -l < runs) -gt 2 && ! test -e go; do sleep 0.01; done; exit 3`)
 	w.Close()
 	tr.await("runs", "run", 3) // so two lines of ours are on their way
-	read := make(chan string)
-	go func() {
-		var text bytes.Buffer
-		_, _ = io.Copy(&text, r)
-		read <- strings.Trim(text.String(), "\x00")
-	}()
-	tr.write("go", "")
+	reader := &screen{end: make(chan struct{})}
+	go reader.read(r)
+	if !eventually(func() bool { return strings.Contains(reader.String(), "attempt 2 of 4 failed") }) {
+		t.Fatalf("the line of attempt 2 is missing:\n%s", strings.Trim(reader.String(), "\x00"))
+	}
+	tr.write("go", "") // what comes now is waited for again
 	if got := tr.ended(); got != "3" {
 		t.Errorf("ended with %s, want 3", got)
 	}
-	text := <-read
+	<-reader.end
+	text := strings.Trim(reader.String(), "\x00")
 	at := -1
 	for i := range 3 {
 		next := strings.Index(text, fmt.Sprintf("retryx: attempt %d of 4 failed", i+1))

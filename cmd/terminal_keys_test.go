@@ -26,12 +26,15 @@ func TestPressingOnKills(t *testing.T) {
 	s.file("r", "ready")
 	s.keys(interruptKey)
 	s.file("c.got", "interrupt\n")
+	<-time.After(retryx.SameEvent + 50*time.Millisecond) // else it is the first once more
+	s.keys(interruptKey)
+	s.file("c.got", "interrupt\ninterrupt\n")
 	ended := func() bool {
 		data, err := os.ReadFile(filepath.Join(s.dir, "o"))
 		return err == nil && len(data) > 0
 	}
 	for range 100 {
-		<-time.After(retryx.SameEvent + 50*time.Millisecond) // else it is the first once more
+		<-time.After(retryx.SameEvent + 50*time.Millisecond)
 		if ended() {
 			break
 		}
@@ -40,9 +43,6 @@ func TestPressingOnKills(t *testing.T) {
 	o := s.outcome("o")
 	if field(o, "outcome") != "cancelled" || field(o, "signal") != "SIGKILL" || field(o, "attempt_count") != "1" {
 		t.Errorf("outcome = %v, want cancelled, killed in its first attempt", o)
-	}
-	if got := s.file("c.got", "interrupt"); strings.Count(got, "interrupt") < 2 {
-		t.Errorf("the command heard %q, want the first two presses at least", got)
 	}
 	if got := s.ended(); !got.Signaled() || got.Signal() != syscall.SIGINT {
 		t.Errorf("bash ended with %v, want death by INT; the terminal shows:\n%s", got, s.screen)
