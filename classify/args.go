@@ -46,6 +46,9 @@ func (a *arguments) flag(arg string, i int) bool {
 	if !hasValue && slices.Contains(a.file.Values, name) {
 		return a.add(name, i)
 	}
+	if !hasValue && rehearsal(name) && i+1 < len(a.argv) && a.argv[i+1] == "false" {
+		return a.add(name, i) // npm's way
+	}
 	a.flags = append(a.flags, flag{name, value})
 	if arg[0] == '-' && arg[1] != '-' && len(arg) > 2 && !a.file.LongDash {
 		return a.cluster(arg, i)
@@ -137,8 +140,30 @@ func (a *arguments) phrase(phrases []string) int {
 func (a *arguments) has(want string) bool {
 	name, values, hasValue := strings.Cut(want, "=")
 	return slices.ContainsFunc(a.flags, func(f flag) bool {
-		return glob(name, f.name) && (!hasValue || anyGlob(values, f.value))
+		return glob(name, f.name) && (!hasValue || anyGlob(values, f.value)) && !f.denied()
 	})
+}
+
+// rehearsal reports whether a flag asks to do nothing, in whichever spelling.
+func rehearsal(name string) bool {
+	switch strings.ToLower(strings.Trim(name, "-")) {
+	case "dry-run", "dryrun", "dry_run", "simulate", "what-if", "whatif", "help":
+		return true
+	}
+	return false
+}
+
+// denied reports whether a flag says that this is no rehearsal, which is as if
+// it were not there: --dry-run=false.
+func (f flag) denied() bool {
+	if f.value == "" || !rehearsal(f.name) {
+		return false
+	}
+	switch strings.ToLower(f.value) {
+	case "false", "f", "no", "n", "0", "off", "none":
+		return true
+	}
+	return false
 }
 
 func anyGlob(values, value string) bool {

@@ -58,10 +58,24 @@ func (t *tables) undescribedEffect(argv []string, depth int) Effect {
 // argument, and one that has words of a shell in it, is a line for the far
 // side's shell.
 func (t *tables) innerEffect(argv []string, depth int) Effect {
-	if len(argv) == 1 || slices.ContainsFunc(argv, func(word string) bool { return separator(word) > 0 }) {
+	if len(argv) == 1 || slices.ContainsFunc(argv, ofShell) {
 		return t.lineEffect(strings.Join(argv, " "), depth)
 	}
 	return t.commandEffect(argv, depth)
+}
+
+// ofShell reports whether an argument means something to a shell: &&, >>, >file.
+func ofShell(word string) bool {
+	return separator(word) > 0 || redirection(word) > 0 && !strings.ContainsAny(word, " \t\n")
+}
+
+// saving returns the effect of a command with this one that writes to a file as
+// well.
+func saving(e Effect) Effect {
+	if e == EffectRead {
+		return EffectUnknown
+	}
+	return e
 }
 
 func (t *tables) commandEffect(argv []string, depth int) Effect {
@@ -73,24 +87,32 @@ func (t *tables) commandEffect(argv []string, depth int) Effect {
 	if len(c.Argv) == 0 {
 		return EffectUnknown
 	}
-	f := t.described(t.find(c.Argv[0]))
-	if f == nil {
-		return t.undescribedEffect(c.Argv, depth+1)
+	var e Effect
+	if f := t.described(t.find(c.Argv[0])); f != nil {
+		a := parseArguments(f, c.Argv)
+		e = t.effectOf(&a, depth+1)
+	} else {
+		e = t.undescribedEffect(c.Argv, depth+1)
 	}
-	a := parseArguments(f, c.Argv)
-	return t.effectOf(&a, depth+1)
+	if c.saves {
+		e = saving(e)
+	}
+	return e
 }
 
 // lineEffect is the effect of a shell line: of its commands the one that does
 // most. A line that cannot be taken apart has an unknown one.
 func (t *tables) lineEffect(line string, depth int) Effect {
-	commands := commandsOf(line)
+	commands, saves := commandsOf(line)
 	if len(commands) == 0 || depth > maxNesting {
 		return EffectUnknown
 	}
 	most := EffectRead
 	for _, argv := range commands {
 		most = graver(most, t.commandEffect(argv, depth+1))
+	}
+	if saves {
+		most = saving(most)
 	}
 	return most
 }

@@ -69,6 +69,16 @@ write: ./send-newsletter.js ¦ node scripts/send-newsletter.js ¦ python3 charge
 write: ./charge-card 5 ¦ discord-post hi ¦ bash publish.sh ¦ ./scripts/create_invoice.py ¦ npx tsx scripts/sendEmails.ts ¦ make publish ¦ just publish ¦ task release ¦ bundle exec fastlane deliver ¦ perl submit.pl ¦ php artisan queue:retry all ¦ python -m app.jobs.publish ¦ poetry run python send.py
 repeatable: python manage.py migrate ¦ rails db:migrate ¦ php artisan migrate ¦ bin/console doctrine:migrations:migrate ¦ ./artisan migrate --force
 read: python manage.py check ¦ ./check-status.sh ¦ php artisan route:list ¦ rails routes ¦ ./list-users a ¦ tool get create-user --help ¦ frob --dry-run create a
+write: ./check-and-send.sh ¦ python3 fetch-and-charge.py ¦ rake validate_and_submit ¦ ./scripts/check_then_notify ¦ node fetchAndPublish.js ¦ ./validate-send ¦ bin/console app:check-and-refund ¦ ./get-order-and-pay.sh
+repeatable: ./check-and-update.sh ¦ ./fetch-and-install
+unknown: ./deploy test ¦ ./deploy preview ¦ ./deploy head ¦ ./deploy.sh status ¦ bash deploy.sh test ¦ ./check-and-deploy.sh ¦ ./test-and-restore.sh ¦ ./release preview
+read: ./get-order.sh ¦ ./check-mail ¦ ./list-created.sh ¦ ./show-sender.sh ¦ tool get-order
+write: frob --dry-run=false create a ¦ frob --dry-run=0 send a ¦ frob --dryrun=no send a ¦ npm publish --dry-run=false ¦ npm publish --dry-run false ¦ cargo publish --dry-run=false ¦ kubectl create -f x --dry-run=none ¦ helm install a b --dry-run=none ¦ helm install a b --dry-run=false
+read: frob --dry-run=true create a ¦ npm publish --dry-run=true ¦ helm install a b --dry-run=server ¦ helm install a b --dry-run
+unknown: ssh h 'echo job >> /var/spool/queue' ¦ ssh h 'cat > f' ¦ ssh h echo job '>>' q ¦ ssh h echo job '>q' ¦ sh -c 'echo job >> q' ¦ sh -c 'echo a>q' ¦ sh -c 'uptime && echo job &>> q' ¦ sh -c 'ls >& f' ¦ docker exec a sh -c 'echo a > f' ¦ sh -c ': > f; ls' ¦ sudo bash -c 'echo a >| /etc/f'
+read: ssh h 'uptime 2>/dev/null' ¦ sh -c 'ls >/dev/null 2>&1' ¦ sh -c 'ls >&2' ¦ sh -c 'ls < f' ¦ sh -c 'ls > /dev/stderr; ls 2>&-' ¦ sh -c 'ls &>/dev/null && uptime'
+repeatable: sh -c 'git push > log 2>&1'
+write: sh -c 'npm publish > log'
 write: sudo docker compose -f prod.yml exec -T app php artisan tinker --execute 'Mail::send()' ¦ docker compose -p x run --rm app rake newsletter:send ¦ kubectl -n prod exec deploy/api -c api -- bin/rails runner 'Invoice.send!' ¦ ssh -o StrictHostKeyChecking=no -i k u@h "sudo -u app /opt/app/bin/console app:send-mails" ¦ ssh u@h -- npm publish ¦ ssh -tt u@h 'psql app -c "update x set y=y+1"' ¦ sh -c "curl -fsS -X POST $URL -d @- < body.json" ¦ bash -c 'set -o pipefail; pg_dump a | psql b' ¦ bash -lc "source .env && twine upload dist/*"
 write: /usr/bin/env python3.11 -m twine upload dist/x ¦ npx -y -p npm@10 npm publish ¦ npx semantic-release@22 ¦ pnpm dlx wrangler publish ¦ yarn dlx @changesets/cli publish ¦ npm --prefix web publish ¦ npm run deploy:publish ¦ corepack pnpm publish ¦ uvx twine upload dist/x
 write: uv run twine upload dist/x ¦ pipx run twine upload dist/x ¦ poetry run twine upload dist/x ¦ bundle exec gem push a.gem ¦ mvn -B -DskipTests deploy ¦ mvn -f pom.xml clean deploy ¦ gradle :lib:publishToMavenCentral ¦ cargo +nightly publish ¦ cargo release --execute

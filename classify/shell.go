@@ -4,7 +4,9 @@ import "strings"
 
 // What of a shell line is looked into: one simple command. Its words may be
 // quoted and may hold parameters, whose values are not known but hide neither
-// tool nor flags; assignments before it and redirections are left out. A line
+// tool nor flags; assignments before it and redirections are left out, but that
+// a command which only reads saves its output is remembered: what the file is
+// for (a log, a queue) nobody can tell. A line
 // with a pipe, a second command, a substitution or a keyword is a program of
 // its own, and its tool is the shell; its commands are read only for what they
 // do to the world. A parser of the whole language would cost every run more
@@ -22,28 +24,39 @@ func simpleCommand(line string) []string {
 	return s.words
 }
 
+// saves reports whether the simple command of a line writes to a file.
+func saves(line string) bool {
+	if strings.IndexByte(line, '>') < 0 {
+		return false
+	}
+	s := shellLine{rest: strings.TrimSpace(line)}
+	for s.next() {
+	}
+	return s.saves
+}
+
 // commandsOf returns the simple commands of a shell line, without keywords and
-// without those that only prepare (cd, export); nil for a line that cannot be
-// taken apart.
-func commandsOf(line string) [][]string {
-	var all [][]string
+// without those that only prepare (cd, export), and whether any command of it
+// writes to a file; nil for a line that cannot be taken apart.
+func commandsOf(line string) (all [][]string, saves bool) {
 	s := shellLine{rest: strings.TrimSpace(line)}
 	for {
 		for s.next() {
 		}
 		if s.odd && separator(s.rest) == 0 {
-			return nil
+			return nil, false
 		}
+		saves = saves || s.saves
 		words, ok := withoutKeywords(s.words)
 		if !ok {
-			return nil
+			return nil, false
 		}
 		if len(words) > 0 && !preparation(words[0]) {
 			all = append(all, words)
 		}
 		s = shellLine{rest: afterCommand(s.rest)}
 		if s.rest == "" {
-			return all
+			return all, saves
 		}
 	}
 }
@@ -109,6 +122,8 @@ type shellLine struct {
 	words []string
 	odd   bool // it is more than one simple command
 	skip  bool // the next word is where a redirection goes
+	out   bool // and it is one of output
+	saves bool // output goes to a file
 }
 
 // next takes one word or redirection and reports whether there may be more.
@@ -120,6 +135,7 @@ func (s *shellLine) next() bool {
 	}
 	if n := redirection(s.rest); n > 0 {
 		s.odd = s.skip
+		s.out = strings.IndexByte(s.rest[:n], '>') >= 0
 		s.rest, s.skip = s.rest[n:], true
 		return !s.odd
 	}
@@ -134,11 +150,22 @@ func (s *shellLine) next() bool {
 		s.odd = true
 	case s.skip:
 		s.skip = false
+		s.saves = s.saves || s.out && isFile(word)
 	case len(s.words) == 0 && assignment(before):
 	default:
 		s.words = append(s.words, word)
 	}
 	return !s.odd
+}
+
+// isFile reports whether output that goes there stays there. What follows >& may
+// be a descriptor, too.
+func isFile(target string) bool {
+	switch target {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty":
+		return false
+	}
+	return strings.Trim(target, "0123456789-") != "" && !strings.HasPrefix(target, "/dev/fd/")
 }
 
 // redirection returns the length of the operator at the start of s, with the

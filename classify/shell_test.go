@@ -138,7 +138,8 @@ func TestCommandsOf(t *testing.T) {
 		"a 'b":                            nil,
 		"":                                nil,
 	} {
-		if d := cmp.Diff(want, commandsOf(line)); d != "" {
+		got, _ := commandsOf(line)
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("commandsOf(%q) differs (-want +got):\n%s", line, d)
 		}
 	}

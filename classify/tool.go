@@ -24,6 +24,7 @@ type Command struct {
 	tables   *tables
 	file     *ruleset.File   // of the tool; nil when it is not known
 	wrappers []*ruleset.File // of the wrappers, outermost first
+	saves    bool            // a shell sends its output to a file
 }
 
 // maxNesting bounds commands within commands.
@@ -62,6 +63,9 @@ func (t *tables) read(argv []string) Command {
 	} else {
 		c.Effect = t.undescribedEffect(c.Argv, 0)
 	}
+	if c.saves {
+		c.Effect = saving(c.Effect)
+	}
 	return c
 }
 
@@ -77,6 +81,7 @@ func (c *Command) unwrap(argv []string) {
 		if _, f := c.tables.find(c.Argv[0]); f != nil {
 			c.wrappers = append(c.wrappers, f)
 		}
+		c.saves = c.saves || saves(shellLineOf(c.Argv))
 		c.Argv = inner
 	}
 }

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"iter"
 	"path"
 	"strings"
 
@@ -14,13 +15,17 @@ import (
 //     first that looks like data: a path (but for a script in the first place),
 //     an address, an assignment, a number, a text with blanks.
 //   - Of a compound word the first or the last part is the verb: create-user,
-//     messages:create, sendEmail. So it is with a program's name.
+//     messages:create, sendEmail. What is joined by "and" or "then" is looked at
+//     piece by piece: fetch-and-charge. In the name of a program or script every
+//     part counts, as what it does besides looking may stand anywhere in it.
 //   - A verb that does something anew each time makes a write wherever it
 //     stands: to take a write for a read does harm, the reverse costs a retry.
 //     Some do so only as an order to a program: provision.sh and restore.sh
 //     are mostly written so that they may be repeated.
-//   - Next come verbs that may be repeated, then verbs that look, then nouns
-//     that are verbs of doing as well (`shop order`, but `shop order list`).
+//   - Next come verbs that may be repeated, then verbs of which nobody can tell
+//     (deploy), then verbs that look, then nouns that are verbs of doing as well
+//     (`shop order`, but `shop order list`). A program that has such a noun for
+//     its name and looks may do either: `./release preview`.
 //   - A rehearsal or a question for help does nothing.
 
 // wordsRead bounds how far into a command line verbs are looked for.
@@ -32,27 +37,43 @@ func verbEffect(argv []string) Effect {
 	if a.has("--dry-run") || a.has("--dryrun") || a.has("--help") {
 		return EffectRead
 	}
-	found := verbOfProgram(argv[0])
+	name := verbOfProgram(argv[0])
+	found := verbUnknown
 	for n, i := range a.words {
 		word := argv[i]
 		switch {
 		case n == 0 && script(word):
-			found = min(found, verbOfProgram(word))
+			name = min(name, verbOfProgram(word))
 		case n >= wordsRead || data(word):
-			return found.effect()
+			return together(name, found).effect()
 		default:
 			found = min(found, verbOf(word))
 		}
 	}
-	return found.effect()
+	return together(name, found).effect()
+}
+
+// together returns what a program's name and the words behind it say.
+func together(name, words verb) verb {
+	if name == verbNoun && words == verbLook {
+		return verbOpen
+	}
+	return min(name, words)
 }
 
 // verbOfProgram returns what the name of a program or script says.
 func verbOfProgram(name string) verb {
-	if v := verbOf(stem(baseName(name))); v != verbOrder {
-		return v
+	name = stem(baseName(name))
+	found := verbOf(name)
+	for part := range parts(name) {
+		if v := exactVerb(part); v < verbLook {
+			found = min(found, v)
+		}
 	}
-	return verbUnknown
+	if found == verbOrder {
+		return verbOpen
+	}
+	return found
 }
 
 // verb is what a word says about the effect, the one that counts most first.
@@ -62,6 +83,7 @@ const (
 	verbAnew    verb = iota // does something anew each time
 	verbOrder               // likewise, but not in a program's name
 	verbAgain               // may be repeated
+	verbOpen                // does something, of which nobody can tell what
 	verbLook                // changes nothing
 	verbNoun                // a thing, unless nothing else is said
 	verbUnknown             // says nothing
@@ -75,7 +97,7 @@ func (v verb) effect() Effect {
 		return EffectRepeatable
 	case verbLook:
 		return EffectRead
-	case verbUnknown:
+	case verbOpen, verbUnknown:
 	}
 	return EffectUnknown
 }
@@ -83,32 +105,52 @@ func (v verb) effect() Effect {
 // verbOf returns what a word says, which may be compound.
 func verbOf(word string) verb {
 	found := verbUnknown
-	for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ':' || r == '.' }) {
-		first, last := ends(part)
-		v := simpleVerb(first)
-		if v == verbUnknown {
-			v = simpleVerb(last)
+	for compound := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ':' || r == '.' }) {
+		first, last, joined := "", "", false
+		for part := range parts(compound) {
+			switch {
+			case part == "and" || part == "then":
+				found = min(found, verbOfEnds(first, last, joined))
+				first, last, joined = "", "", true
+			case first == "":
+				first, last = part, part
+			default:
+				last = part
+			}
 		}
-		found = min(found, v)
+		found = min(found, verbOfEnds(first, last, joined))
 	}
 	return found
 }
 
-// ends returns the first and the last word of a compound one in lower case:
-// "send" and "mail" of send-mail, send_mail and sendMail.
-func ends(compound string) (first, last string) {
-	from, to := 0, len(compound)
-	for i := 1; i < len(compound) && to == len(compound); i++ {
-		if boundary(compound, i) {
-			to = i
+// verbOfEnds returns what the first and the last word of a compound one say. If
+// it is joined to another, it begins with a verb and not with a noun.
+func verbOfEnds(first, last string, joined bool) verb {
+	v := simpleVerb(first)
+	switch {
+	case v == verbNoun && joined:
+		return verbAnew
+	case v == verbUnknown:
+		return simpleVerb(last)
+	}
+	return v
+}
+
+// parts yields the words of a compound one in lower case: "send" and "mail" of
+// send-mail, send_mail and sendMail.
+func parts(compound string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		from := 0
+		for i := 1; i <= len(compound); i++ {
+			if i < len(compound) && !boundary(compound, i) {
+				continue
+			}
+			part := strings.Trim(compound[from:i], "-_")
+			if from = i; part != "" && !yield(strings.ToLower(part)) {
+				return
+			}
 		}
 	}
-	for i := len(compound) - 1; i > 0 && from == 0; i-- {
-		if boundary(compound, i) {
-			from = i
-		}
-	}
-	return strings.ToLower(compound[:to]), strings.ToLower(strings.Trim(compound[from:], "-_"))
 }
 
 // boundary reports whether a word of a compound ends before i.
@@ -119,7 +161,18 @@ func boundary(s string, i int) bool {
 func upper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func simpleVerb(word string) verb {
+	if strings.HasPrefix(word, "send") || strings.HasPrefix(word, "create") {
+		return verbAnew // sendreminders, createdb
+	}
+	return exactVerb(word)
+}
+
+func exactVerb(word string) verb {
 	switch word {
+	case "send":
+		return verbAnew
+	case "deploy":
+		return verbOpen
 	case "create", "publish", "insert", "append", "produce", "enqueue", "dispatch", "trigger", "submit", "pub", "broadcast",
 		"emit", "announce", "notify", "mint", "pay", "buy", "purchase", "withdraw", "unpublish", "tweet", "sms", "reply":
 		return verbAnew
@@ -140,9 +193,6 @@ func simpleVerb(word string) verb {
 	case "order", "charge", "refund", "transfer", "payment", "payout", "mail", "email", "message", "comment", "post",
 		"invite", "release", "import", "add", "new", "book", "donate", "fax", "page", "alert", "bill", "invoice":
 		return verbNoun
-	}
-	if len(word) > len("send") && strings.HasPrefix(word, "send") || word == "send" || strings.HasPrefix(word, "create") {
-		return verbAnew // sendreminders, createdb
 	}
 	return verbUnknown
 }
