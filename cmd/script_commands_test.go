@@ -29,6 +29,35 @@ func endsWith(ts *testscript.TestScript, _ bool, args []string) {
 	agree(ts, ts.ReadFile("stderr"), args[0])
 }
 
+// limited is: limited STATUS FILE N COMMAND [ARG...]. It is ends with a time limit
+// where an argument is LIMIT: the first one under which FILE gets N lines, so that
+// no machine is too slow to come to the case that is meant.
+func limited(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 4 {
+		ts.Fatalf("usage: limited STATUS FILE N COMMAND [ARG...]")
+	}
+	note := ts.MkAbs(args[1])
+	want, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	for _, limit := range []string{"200ms", "2s", "10s"} {
+		if err := os.Remove(note); err != nil && !errors.Is(err, os.ErrNotExist) {
+			ts.Fatalf("%v", err)
+		}
+		run := []string{args[0]}
+		for _, arg := range args[3:] {
+			if arg == "LIMIT" {
+				arg = limit
+			}
+			run = append(run, arg)
+		}
+		endsWith(ts, false, run)
+		if text, err := os.ReadFile(note); err == nil && strings.Count(string(text), "\n") >= want {
+			return
+		}
+	}
+	ts.Fatalf("%s has never got %d lines", args[1], want)
+}
+
 // ending is how a command ended: a number or the name of a signal.
 func ending(ts *testscript.TestScript, err error) string {
 	if err == nil {

@@ -35,6 +35,7 @@ import (
 //	lines     counts the lines of a file
 //	absent    fails if a file exists
 //	ends      runs a command and checks how it ended (script_commands_test.go)
+//	limited   is ends under a time limit that grows until the case is seen
 //	outcomes  checks that a file is nothing but outcomes
 //	gone      waits until a process is no more
 //	valid     checks JSON against a schema (script_records_test.go)
@@ -117,6 +118,7 @@ func TestScripts(t *testing.T) {
 			"absent":   absent,
 			"lines":    countLines,
 			"ends":     endsWith,
+			"limited":  limited,
 			"outcomes": checkOutcomes,
 			"gone":     gone,
 
