@@ -4,8 +4,10 @@ package cmd
 //
 //   - values of the tool's secret flags (listed in its rules, or below in
 //     redact_tools.go), also of tools that a script, ssh or docker exec runs;
-//   - values of any --password, --token, --secret, --api-key and their kin, and
-//     what follows a word that says so: nmcli ... password VALUE;
+//   - values of any --password, --token, --secret, --api-key and their kin;
+//   - what follows a word that says so, where such a word is known to name a
+//     setting: nmcli ... password VALUE, TOOL config set password VALUE. Elsewhere
+//     it is a file, a pattern, the name of a script;
 //   - values of headers that are not standard ones.
 //
 // Too much is hidden rather than too little, but for what cannot be a secret and
@@ -158,7 +160,7 @@ func (r *redactor) arguments(argv []string, tell func(i int, arg string, spans [
 			if !isPorts(arg) {
 				spans = []span{whole}
 			}
-		case i > 1 && announces(argv[i-1]) && !isPrinter(argv[0]) && !strings.HasPrefix(arg, "-"):
+		case announced(argv, i):
 			spans = []span{whole}
 		case i > 1 && isHeaderFlag(argv[i-1]):
 			if n := headerValue(arg); n > 0 {
@@ -245,8 +247,32 @@ func isPorts(value string) bool {
 	return strings.Contains(value, ":") && strings.Trim(value, "0123456789:.-") == ""
 }
 
-// announces reports whether a word that is no flag says that a secret comes
-// next: nmcli dev wifi connect HOME password VALUE.
+// announced reports whether the arguments before argv[i], none of them a flag for
+// it, say that it is a secret: nmcli dev wifi connect HOME password VALUE.
+func announced(argv []string, i int) bool {
+	if i < 2 || argv[i] == "" || argv[i][0] == '-' || isReader(argv[0]) {
+		return false
+	}
+	key, before := argv[i-1], argv[max(0, i-1-longestSetting):i-1]
+	switch {
+	case slices.ContainsFunc(argv[max(0, i-longestNetUse):i], isShare) && isNetUse(before):
+		return argv[i][0] != '/'
+	case !announces(key), isPath(key), isPath(argv[i]), strings.Contains(argv[i], "://"):
+		return false
+	case slices.ContainsFunc(before, takesSettings):
+		asked := before[len(before)-1]
+		return asked != "-g" && asked != "--get-values"
+	}
+	return setsKey(before)
+}
+
+// How far in front of a secret what announces it may stand, in words.
+const (
+	longestSetting = 48
+	longestNetUse  = 4
+)
+
+// announces reports whether a word that is no flag is what a secret is called.
 func announces(word string) bool {
 	if word == "" || word[0] == '-' || strings.ContainsAny(word, "= \n") {
 		return false
@@ -260,12 +286,6 @@ func announces(word string) bool {
 		}
 	}
 	return false
-}
-
-// isPrinter knows those whose arguments are prose.
-func isPrinter(program string) bool {
-	name := path.Base(program)
-	return name == "echo" || name == "printf" || name == "logger"
 }
 
 // takesSecret reports whether arg is a flag whose value, a secret, comes next.

@@ -93,6 +93,8 @@ func operandsOf(tool string) []operands {
 		return []operands{{from: 2}}
 	case "net":
 		return []operands{{word: "user", from: 2}}
+	case "ipmitool":
+		return []operands{{word: "password", from: 1}}
 	case "smbclient", "smbpasswd":
 		return []operands{{from: 2}}
 	case "htpasswd":
@@ -102,6 +104,73 @@ func operandsOf(tool string) []operands {
 	}
 	return nil
 }
+
+// takesSettings knows those that take a setting's name and its value anywhere.
+func takesSettings(program string) bool {
+	switch path.Base(program) {
+	case "nmcli", "mysqladmin", "mariadb-admin", "wpa_cli", "pppd", "ipmitool":
+		return true
+	}
+	return false
+}
+
+// isReader knows those whose arguments are prose, or what they look for.
+func isReader(program string) bool {
+	switch path.Base(program) {
+	case "echo", "printf", "logger", "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack":
+		return true
+	}
+	return false
+}
+
+// setsKey reports whether words before a setting's name say that its value
+// follows: tool config KEY, tool x set KEY.
+func setsKey(words []string) bool {
+	config := false
+	for _, word := range words {
+		switch word {
+		case "set", "hset", "put", "write", "mod", "modify", "config:set":
+			return true
+		case "config", "configure":
+			config = true
+		case "create", "get", "delete", "remove", "rm", "unset", "inspect": // of a thing that is called a config
+			config = false
+		}
+	}
+	return config
+}
+
+// isShare knows names of network shares: \\host\share.
+func isShare(word string) bool { return strings.HasPrefix(word, `\\`) }
+
+// isNetUse reports whether a share is connected to: net use [z:] \\host\share
+// [PASSWORD].
+func isNetUse(words []string) bool {
+	for i := 1; i < len(words); i++ {
+		program := strings.TrimSuffix(path.Base(words[i-1]), ".exe")
+		if strings.EqualFold(words[i], "use") && strings.EqualFold(program, "net") {
+			return true
+		}
+	}
+	return false
+}
+
+// programAt is the name that begins at i, unless it is a part of an address or of
+// a file's name and so no program.
+func programAt(s string, i int) string {
+	name := wordAt(s, i)
+	if end := i + len(name); end < len(s) && strings.IndexByte(":=@/", s[end]) >= 0 || i > 0 && s[i-1] == '.' {
+		return ""
+	}
+	for at := i - 1; at >= 0 && i-at < longestPath && !isBlank(s[at]) && !isQuote(s[at]); at-- {
+		if s[at] == ':' || s[at] == '@' {
+			return ""
+		}
+	}
+	return name
+}
+
+const longestPath = 128
 
 // in returns which arguments behind argv[at] are meant.
 func (o operands) in(argv []string, at int) []int {

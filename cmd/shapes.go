@@ -51,7 +51,7 @@ func (r *redactor) shapes(spans []span, s string, spoken *vocabulary) []span {
 				i = p.to - 1
 			} else if script {
 				p = piped(s, i)
-				spoken.hear(wordAt(s, i))
+				spoken.hear(programAt(s, i))
 			}
 		}
 		if p.from < p.to {
