@@ -28,7 +28,7 @@ func TestPressingOnKills(t *testing.T) {
 	s.file("c.got", "interrupt\n")
 	<-time.After(retryx.SameEvent + 50*time.Millisecond) // else it is the first once more
 	s.keys(interruptKey)
-	s.file("c.got", "interrupt\ninterrupt\n")
+	s.file("c.got", strings.Repeat("interrupt\n", 2))
 	ended := func() bool {
 		data, err := os.ReadFile(filepath.Join(s.dir, "o"))
 		return err == nil && len(data) > 0
