@@ -64,7 +64,7 @@ func (c *child) Start(next exec.Next) (exec.Process, error) {
 
 // notStarted is the error of an attempt that has no process.
 func (c *child) notStarted(err error) error {
-	c.streams.after(exec.Result{}, false)
+	c.streams.after(exec.Result{})
 	var start *proc.StartError
 	if !errors.As(err, &start) {
 		return err
@@ -128,12 +128,11 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 	for _, w := range h.warnings {
 		c.streams.warn(w)
 	}
-	if err := c.streams.spoolErr(); err != nil {
-		// Its output is lost, whatever else became of it.
-		v = exec.Verdict{
-			Verdict: classify.Verdict{Class: classify.Permanent, Rule: outputLostRule, Evidence: err.Error(), Matched: true},
-			Stop:    &exec.Stop{Label: exec.HardFailure, Reason: outputLost},
-		}
+	if lost := c.streams.lost(); lost != nil {
+		v = *lost
+	}
+	if !v.Succeeded {
+		c.streams.failed(r)
 	}
 	return v
 }
@@ -223,8 +222,7 @@ func (p *process) Result() exec.Result {
 	}
 	p.child.linger = got.LeftOpen
 	p.child.streams.noteEnd(got.MidLine)
-	failed := got.Signal != 0 || !classify.Contains(p.child.settings.success, got.Code)
-	return p.child.streams.after(r, failed)
+	return p.child.streams.after(r)
 }
 
 func (p *process) EndLeftovers() bool {

@@ -7,8 +7,6 @@ package cmd
 // for it, a reader who takes nothing for stderrPatience ends it too.
 
 import (
-	"errors"
-	"os"
 	"syscall"
 	"time"
 
@@ -16,7 +14,7 @@ import (
 )
 
 // deliver passes on what was kept back, and tells in the outcome what was lost.
-func deliver(all []delivery, o *exec.Outcome, signals <-chan os.Signal) {
+func deliver(all []delivery, o *exec.Outcome, heard signals) {
 	if len(all) == 0 {
 		return
 	}
@@ -30,16 +28,21 @@ func deliver(all []delivery, o *exec.Outcome, signals <-chan os.Signal) {
 		select {
 		case err := <-done:
 			if err != nil {
-				lose(o, err)
+				o.FailDelivery(err)
 			}
 			return
 		case <-taken:
 		case <-patience:
-			o.Warnings = append(o.Warnings, "output_lost: nobody took all of the command's output")
+			o.GiveUpDelivery()
 			return
-		case sig := <-signals:
-			if s, ok := sig.(syscall.Signal); ok && interrupted(o, s) {
+		case sig := <-heard.cancels:
+			if s, ok := sig.(syscall.Signal); ok {
+				o.InterruptDelivery(s)
 				return
+			}
+		case sig := <-heard.others:
+			if sig == syscall.SIGTSTP {
+				suspend()
 			}
 		}
 	}
@@ -61,41 +64,3 @@ func passOn(all []delivery, taken chan<- struct{}) error {
 	}
 	return lost
 }
-
-// interrupted takes in a signal that came while output was passed on. It reports
-// whether that ended it.
-func interrupted(o *exec.Outcome, sig syscall.Signal) bool {
-	switch sig {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-	case syscall.SIGTSTP:
-		suspend()
-		return false
-	default:
-		return false
-	}
-	o.Warnings = append(o.Warnings, "output_lost: a signal came before all of the command's output was passed on")
-	if o.Label != exec.Cancelled {
-		o.Label, o.Reason, o.CancelSignal = exec.Cancelled, exec.BySignal, sig
-		o.CancelledInAttempt = false
-	}
-	return true
-}
-
-// lose turns a run whose output could not be delivered into what it is.
-func lose(o *exec.Outcome, err error) {
-	o.Warnings = append(o.Warnings, "output_lost: pass on the command's output: "+err.Error())
-	switch {
-	case o.Label == exec.Cancelled: // that came first
-	case errors.Is(err, syscall.EPIPE):
-		o.Label, o.Reason = exec.Abandoned, exec.OutputClosed
-	case o.Label == exec.Success:
-		o.Label, o.Reason, o.Fault = exec.HardFailure, outputLost, err
-	}
-}
-
-// outputLost is the reason of a success whose output could not be passed on.
-const outputLost exec.Reason = "output_lost"
-
-// outputLostRule names the judgement of an attempt whose output could not be
-// kept, whatever else became of it.
-const outputLostRule = "output/lost"

@@ -38,8 +38,8 @@ const (
 
 // destination is an open place for one outcome.
 type destination struct {
-	spec     string
 	none     bool
+	stderr   bool     // it is our stderr, under whatever name
 	limit    int      // of a line, 0: none
 	fd       int      // what is written to
 	keep     *os.File // whose descriptor fd is, so that it stays open
@@ -112,13 +112,13 @@ func openDestination(spec string, stderr *os.File) (*destination, error) {
 		return nil, err
 	}
 	kind, n := parseDestination(spec)
-	d := &destination{spec: spec, fd: n, patience: readerPatience}
+	d := &destination{fd: n, patience: readerPatience}
 	switch kind {
 	case toNone:
 		d.none = true
 		return d, nil
 	case toStderr:
-		d.limit, d.patience = stderrLimit, stderrPatience
+		d.stderr, d.limit, d.patience = true, stderrLimit, stderrPatience
 		d.keep, d.fd = stderr, int(stderr.Fd())
 	case toDescriptor:
 		if err := adopt(n); err != nil {

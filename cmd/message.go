@@ -34,6 +34,8 @@ func sentence(o *exec.Outcome, f facts) string {
 	case last == nil || o.Row != 7:
 	case last.Verdict.Rule == outputLostRule:
 		return "stopped: " + last.Verdict.Evidence + "; make room where TMPDIR points, or do not hold the output back"
+	case last.Verdict.Rule == inputLostRule:
+		return "stopped: the command had only a part of its input: " + last.Verdict.Evidence + "; to let it read for itself: --stdin inherit"
 	case last.Verdict.Stop != nil:
 		return stoppedFromBelow(o, last)
 	}
@@ -56,7 +58,7 @@ func sentence(o *exec.Outcome, f facts) string {
 		return "cancelled: the command was interrupted (" + howEnded(last) + ")"
 	case exec.StartFailed:
 		return notStarted(last, f.command)
-	case outputLost:
+	case exec.OutputLost:
 		return lostOutput(o.Fault)
 	case exec.StdinConsumed:
 		return inputUsedUp(last)

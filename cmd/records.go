@@ -180,7 +180,7 @@ func knownReasons() []string {
 		exec.Succeeded, exec.Reconciled, exec.OrphanedSuccess, exec.CallerGone, exec.OutputClosed,
 		exec.BySignal, exec.ByCancelToken, exec.ChildInterrupted, exec.StartFailed, exec.StoppedByChild,
 		exec.AttemptsExhausted, exec.StdinConsumed, exec.DeadlineExceeded, exec.ElapsedExhausted, exec.RetryAfterTooLong,
-		exec.CircuitOpen, exec.BudgetDenied, exec.BudgetUnavailable, outputLost, exec.InternalError,
+		exec.CircuitOpen, exec.BudgetDenied, exec.BudgetUnavailable, exec.InputLost, exec.OutputLost, exec.InternalError,
 	}
 	var names []string
 	for _, r := range known {

@@ -225,6 +225,7 @@ func allRules() []classify.Rule {
 func ownRules() []classify.Rule {
 	return []classify.Rule{
 		{ID: "hint/class", Why: "the command named its class in the file of RETRYX_HINT", Source: "retryx(1)"},
+		{ID: inputLostRule, Class: string(classify.Permanent), Why: "the command's input could not be read to its end for --stdin replay", Source: "retryx(1)"},
 		{ID: outputLostRule, Class: string(classify.Permanent), Why: "the command's output could not be kept or passed on", Source: "retryx(1)"},
 		{ID: nestedRule, Why: "a retryx below judged it so and said that nobody should go on", Source: "retryx(1)"},
 		{ID: "retryx/timed-out", Class: string(classify.Transient), MaybeApplied: true, Why: "the attempt reached its time limit", Source: "retryx(1)"},

@@ -63,12 +63,12 @@ func run(env Env, flags *pflag.FlagSet, command []string) int {
 		return refuse(env, err)
 	}
 	shared := proc.Foreground()
-	signals := listen(shared)
+	heard := listen(shared)
 	// Children are tied to the thread that starts them, so it must not go away
 	// before we do. Not locked earlier, as every signal that is asked for would
 	// then cost two switches of threads.
 	runtime.LockOSThread()
-	o, success := inv.execute(signals, shared)
+	o, success := inv.execute(heard, shared)
 	end := inv.finish(o, success)
 	if end.die != 0 {
 		die(end.die)
@@ -145,7 +145,7 @@ func (inv *invocation) openDestination() error {
 		return &usageError{[]string{s.outcomeOrigin.where + ": " + err.Error()}}
 	}
 	inv.warn("%s: %s; the outcome goes to stderr", s.outcomeOrigin.where, err)
-	s.outcome = "stderr"
+	s.outcome = destinationStderr
 	inv.dest, err = openDestination(s.outcome, inv.env.Stderr)
 	return err
 }
@@ -259,7 +259,7 @@ func (inv *invocation) hand() {
 }
 
 // execute runs the engine.
-func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Outcome, []classify.Range) {
+func (inv *invocation) execute(heard signals, shared bool) (*exec.Outcome, []classify.Range) {
 	s := inv.settings
 	c := &child{
 		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
@@ -272,7 +272,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 	l := inv.lines(c)
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
-		Admit: inv.admits(), Rand: rand.Float64, Signals: signals, Heard: hearing(),
+		Admit: inv.admits(), Rand: rand.Float64, Cancels: heard.cancels, Signals: heard.others, Heard: hearing(),
 		Caller: inv.caller(shared), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
 		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}
@@ -284,7 +284,7 @@ func (inv *invocation) execute(signals <-chan os.Signal, shared bool) (*exec.Out
 			o.Warnings = append(o.Warnings, "stderr_left_open: something still writes to the command's stderr; use --capture none for daemons")
 		}
 		c.close()
-		deliver(c.streams.due(o), o, signals)
+		deliver(c.streams.due(o), o, heard)
 	}
 	o := runEngine(e, c)
 	o.Warnings = append(o.Warnings, c.streams.warnings...)
@@ -302,7 +302,11 @@ func runEngine(e *exec.Engine, c *child) (o *exec.Outcome) {
 			if c.last != nil {
 				_ = c.last.Kill()
 			}
-			fmt.Fprintf(c.streams.stderr, "%s", debug.Stack())
+			trace := debug.Stack()
+			if p, ok := bug.(*exec.Panic); ok {
+				trace = p.Stack
+			}
+			fmt.Fprintf(c.streams.stderr, "%s", trace)
 			o = &exec.Outcome{
 				Label: exec.HardFailure, Reason: exec.InternalError, Started: e.Started, Ended: time.Now(),
 				Elapsed: time.Since(e.Started), Fault: fmt.Errorf("panic: %v; please report it with the lines above", bug),
@@ -395,15 +399,14 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 			doc = inv.document(o)
 		}
 	}
-	first := o.Label == exec.Success && o.AttemptCount == 1
-	if !first {
+	if !atFirst(o) {
 		inv.hints.sweep()
 		inv.sayHow(o)
 	}
-	if (s.outcomeOn == "failure" && o.Label == exec.Success) || (s.quiet && first && s.outcome == "stderr") {
+	if !inv.writesOutcome(o) {
 		return end
 	}
-	if err := inv.dest.write(doc); err != nil && s.outcome != "stderr" {
+	if err := inv.dest.write(doc); err != nil && !inv.dest.stderr {
 		say(&inv.voice, "write outcome to %s: %s", s.outcome, err)
 	}
 	return end
@@ -419,13 +422,13 @@ func (inv *invocation) writesOutcome(o *exec.Outcome) bool {
 	if s.outcomeOn == "failure" && o.Label == exec.Success {
 		return false
 	}
-	return !s.quiet || s.outcome != "stderr" || !atFirst(o)
+	return !s.quiet || !inv.dest.stderr || !atFirst(o)
 }
 
 // speaks reports whether something of ours follows on stderr at the end.
 func (inv *invocation) speaks(o *exec.Outcome) bool {
 	s := inv.settings
-	return (!s.quiet && !atFirst(o)) || (s.outcome == "stderr" && inv.writesOutcome(o))
+	return (!s.quiet && !atFirst(o)) || (inv.dest.stderr && inv.writesOutcome(o))
 }
 
 // sayHow writes the last line of our own: how it ended.

@@ -7,8 +7,16 @@ import (
 	"time"
 )
 
-// signalRoom is how many signals may wait for the engine; more of them say
-// nothing new.
+// signals is what retryx hears. Those that cancel have a channel of their own:
+// Go drops what a full channel has no room for, and no number of others may
+// crowd them out.
+type signals struct {
+	cancels <-chan os.Signal // INT, TERM, HUP, QUIT
+	others  <-chan os.Signal
+}
+
+// signalRoom is how many signals of a channel may wait for the engine; more of
+// them say nothing new.
 const signalRoom = 64
 
 // listen starts to receive the signals that retryx handles. A signal that was
@@ -16,14 +24,19 @@ const signalRoom = 64
 // it would turn that off (nohup, background jobs of sh). In the terminal's own
 // group the terminal stops and continues the child itself, and catching its TSTP
 // would break ^Z.
-func listen(shared bool) <-chan os.Signal {
-	wanted := []os.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGWINCH,
-	}
+func listen(shared bool) signals {
+	others := []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGWINCH}
 	if !shared {
-		wanted = append(wanted, syscall.SIGTSTP, syscall.SIGCONT)
+		others = append(others, syscall.SIGTSTP, syscall.SIGCONT)
 	}
+	return signals{
+		cancels: notify(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT),
+		others:  notify(others...),
+	}
+}
+
+// notify asks for those of the wanted signals that are not ignored.
+func notify(wanted ...os.Signal) <-chan os.Signal {
 	ch := make(chan os.Signal, signalRoom)
 	heard := wanted[:0]
 	for _, s := range wanted {

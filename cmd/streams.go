@@ -36,6 +36,7 @@ type streams struct {
 	midLine  bool     // the last thing on stderr was not a whole line
 	heldMid  bool     // the same of the stderr that is held back
 	partial  bool     // the last attempt's output stands where the next one's will follow
+	inputErr error    // why the last attempt's input ended before its end
 	warnings []string // for the outcome
 }
 
@@ -138,34 +139,51 @@ func sink(f *os.File, tee bool, spool *proc.Spool) proc.Sink {
 	return proc.Sink{File: f, Tee: tee}
 }
 
-// after takes in how an attempt left its streams.
-func (s *streams) after(r exec.Result, failed bool) exec.Result {
-	if err := s.stdin.End(); err != nil {
-		s.warn("read stdin: " + err.Error())
-	}
-	if !failed {
-		return r
-	}
-	if err := s.terminal.Restore(); err != nil {
-		s.warn("restore the terminal: " + err.Error())
-	}
-	r.StdinConsumed = s.stdin.UsedUp()
-	if r.StdinErr = s.stdin.Err(); r.StdinErr != nil {
-		s.warn("keep stdin for a replay: " + r.StdinErr.Error())
-	}
+// after takes in how an attempt left its streams. Whether it failed is not known
+// yet: a limit or a rule may say so of one that exited with 0.
+func (s *streams) after(r exec.Result) exec.Result {
+	s.inputErr = s.stdin.End()
+	r.StdinConsumed, r.StdinErr = s.stdin.UsedUp(), s.stdin.Err()
 	s.partial = s.output != nil && !s.output.CanCutBack() && s.output.Partial()
 	r.StdoutPartial = s.partial
 	return r
 }
 
-// spoolErr returns why held output is not complete, nil when it is.
-func (s *streams) spoolErr() error {
+// failed does what is due after an attempt that was judged a failure.
+func (s *streams) failed(r exec.Result) {
+	if err := s.terminal.Restore(); err != nil {
+		s.warn(err.Error())
+	}
+	if r.StdinErr != nil {
+		s.warn("keep stdin for a replay: " + r.StdinErr.Error())
+	}
+}
+
+// lost is a failure of ours to give an attempt its input or to keep its output,
+// nil if there was none. It counts more than what became of the command.
+func (s *streams) lost() *exec.Verdict {
+	if s.inputErr != nil {
+		return lostVerdict(inputLostRule, exec.InputLost, s.inputErr)
+	}
 	for _, sp := range []*proc.Spool{s.outSpool, s.errSpool} {
 		if sp != nil && sp.Err() != nil {
-			return fmt.Errorf("keep the command's output: %w", sp.Err())
+			return lostVerdict(outputLostRule, exec.OutputLost, fmt.Errorf("keep the command's output: %w", sp.Err()))
 		}
 	}
 	return nil
+}
+
+// The names of the judgements that lost gives.
+const (
+	inputLostRule  = "input/lost"
+	outputLostRule = "output/lost"
+)
+
+func lostVerdict(rule string, reason exec.Reason, err error) *exec.Verdict {
+	return &exec.Verdict{
+		Verdict: classify.Verdict{Class: classify.Permanent, Rule: rule, Evidence: err.Error(), Matched: true},
+		Stop:    &exec.Stop{Label: exec.HardFailure, Reason: reason},
+	}
 }
 
 // noteEnd notes whether an attempt left its stderr in the middle of a line.

@@ -14,9 +14,13 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/retryx/retryx/budget"
 )
@@ -90,6 +94,8 @@ func (r *run) await(w waiting) event {
 			return ended
 		case <-w.timer:
 			return timeUp
+		case sig := <-r.Cancels:
+			r.cancelledBy(w.p, sig)
 		case sig := <-r.Signals:
 			r.signalled(w.p, sig)
 		case <-w.p.due():
@@ -174,19 +180,36 @@ func (r *run) sleep(d time.Duration, w waiting) {
 	r.await(w)
 }
 
+// A Panic is what Run panics with when the budget did, in a goroutine of its own.
+type Panic struct {
+	Value any
+	Stack []byte // of that goroutine
+}
+
+func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
+
 // ask puts a question to the budget. A cancel ends the wait for its locks.
 func (r *run) ask(question func(context.Context) budget.Decision) budget.Decision {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var answer budget.Decision
+	var bug *Panic
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				bug = &Panic{value, debug.Stack()}
+			}
+		}()
 		answer = question(ctx)
 	}()
 	if r.await(waiting{done: done}) == interrupted {
 		cancel()
 		<-done
+	}
+	if bug != nil {
+		panic(bug)
 	}
 	return answer
 }
@@ -201,6 +224,8 @@ func (r *run) poll() {
 func (r *run) news() {
 	for {
 		select {
+		case sig := <-r.Cancels:
+			r.cancelledBy(nil, sig)
 		case sig := <-r.Signals:
 			r.signalled(nil, sig)
 		case <-r.gone:
@@ -211,27 +236,18 @@ func (r *run) news() {
 	}
 }
 
-// signalled takes in one signal of ours, with p the process at hand or nil.
+// signalled takes in a signal that cancels nothing, with p the process at hand or
+// nil.
 func (r *run) signalled(p *running, sig os.Signal) {
 	s, ok := sig.(syscall.Signal)
-	if !ok {
+	if !ok || s == syscall.SIGPIPE { // caught so that a closed stderr does not kill us
 		return
 	}
-	switch {
-	case cancels(s):
-		r.cancelledBy(p, s)
-	case s == syscall.SIGTSTP:
-		pass(p, s)
-		if r.Suspend != nil {
-			r.Suspend()
-		}
-	case s == syscall.SIGPIPE: // caught so that a closed stderr does not kill us
-	default:
-		pass(p, s)
+	pass(p, s)
+	if s == syscall.SIGTSTP && r.Suspend != nil {
+		r.Suspend()
 	}
 }
-
-func cancels(s syscall.Signal) bool { return signalName(s) != "" }
 
 // pass forwards a signal that ends nothing. Whether p could be told is not ours
 // to know.
@@ -241,12 +257,17 @@ func pass(p *running, s syscall.Signal) {
 	}
 }
 
-func (r *run) cancelledBy(p *running, s syscall.Signal) {
+// cancelledBy takes in a signal that cancels.
+func (r *run) cancelledBy(p *running, sig os.Signal) {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return
+	}
 	first := r.cancel == NotCancelled
 	if first {
 		r.cancel, r.cancelled = CancelledBySignal, time.Now()
 		r.out.CancelSignal = s
-		r.announce(signalName(s))
+		r.announce(unix.SignalName(s))
 	}
 	if p == nil {
 		return
@@ -348,12 +369,4 @@ func (r *run) check(err error) {
 	if errors.Is(err, syscall.EPERM) {
 		r.out.warn("timeout_not_enforced: no permission to signal the command")
 	}
-}
-
-// signalName names the signals that cancel; the others have no name.
-func signalName(s syscall.Signal) string {
-	names := map[syscall.Signal]string{
-		syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT",
-	}
-	return names[s]
 }

@@ -121,10 +121,11 @@ type Engine struct {
 	Starter   Starter
 	Judge     Judge
 	Budget    Budget
-	Admit     bool           // ask the budget before the first attempt: it has parameters to write or a breaker
-	Rand      func() float64 // in [0,1)
-	Signals   <-chan os.Signal
-	Heard     func()                           // returns when each signal that came before it is in Signals; nil: it always is
+	Admit     bool                             // ask the budget before the first attempt: it has parameters to write or a breaker
+	Rand      func() float64                   // in [0,1)
+	Cancels   <-chan os.Signal                 // INT, TERM, HUP and QUIT, apart so that no number of others crowds them out
+	Signals   <-chan os.Signal                 // the others
+	Heard     func()                           // returns when each signal that came before it is in its channel; nil: it always is
 	Token     func() (reason string, set bool) // nil: no cancel token
 	Caller    Caller
 	Hooks     Hooks

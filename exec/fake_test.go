@@ -115,6 +115,7 @@ func refusal(r budget.Refusal) budget.Decision { return budget.Decision{Refusal:
 type world struct {
 	scene
 	begin   time.Time
+	cancels chan os.Signal
 	signals chan os.Signal
 	gone    chan struct{}
 
@@ -144,7 +145,7 @@ func newWorld(s scene) *world {
 	}
 	return &world{
 		scene: s, begin: time.Now(), alive: map[*process]bool{},
-		signals: make(chan os.Signal, 16), gone: make(chan struct{}),
+		cancels: make(chan os.Signal, 16), signals: make(chan os.Signal, 16), gone: make(chan struct{}),
 	}
 }
 
@@ -165,6 +166,8 @@ func (w *world) deliver(s syscall.Signal) {
 		w.mu.Lock()
 		w.cancelOnce()
 		w.mu.Unlock()
+		w.cancels <- s
+		return
 	}
 	w.signals <- s
 }
@@ -180,6 +183,7 @@ func (w *world) run() *exec.Outcome {
 	e := &exec.Engine{
 		Policy: w.policy, Starter: w, Judge: w, Budget: w, Admit: w.admit,
 		Rand:     func() float64 { return w.dice },
+		Cancels:  w.cancels,
 		Signals:  w.signals,
 		Announce: func(reason string) { w.announced = append(w.announced, reason); w.note("announce %s", reason) },
 		Suspend: func() {

@@ -46,6 +46,8 @@ const (
 	CircuitOpen       Reason = "circuit_open"
 	BudgetDenied      Reason = "budget_denied"
 	BudgetUnavailable Reason = "budget_unavailable"
+	InputLost         Reason = "input_lost"
+	OutputLost        Reason = "output_lost"
 	InternalError     Reason = "internal_error"
 	AmbiguousReason   Reason = Reason(classify.Ambiguous)
 	CorrectableReason Reason = Reason(classify.Correctable)
