@@ -68,19 +68,39 @@ func (a *arguments) add(name string, i int) bool {
 
 // cluster takes apart short flags written together: -fsSLo FILE, -XPOST.
 func (a *arguments) cluster(arg string, i int) bool {
-	for j := 1; j < len(arg); j++ {
-		name := "-" + arg[j:j+1]
-		if !slices.Contains(a.file.Values, name) {
-			a.flags = append(a.flags, flag{name, ""})
-			continue
-		}
-		if j+1 < len(arg) {
-			a.flags = append(a.flags, flag{name, strings.TrimPrefix(arg[j+1:], "=")})
-			return false
-		}
-		return a.add(name, i)
+	at := valued(arg, a.file.Values)
+	for j := 1; j < at; j++ {
+		a.flags = append(a.flags, flag{"-" + arg[j:j+1], ""})
 	}
+	switch at {
+	case len(arg):
+		return false
+	case len(arg) - 1:
+		return a.add("-"+arg[at:], i)
+	}
+	a.flags = append(a.flags, flag{"-" + arg[at:at+1], strings.TrimPrefix(arg[at+1:], "=")})
 	return false
+}
+
+// valued returns where among short flags written together the first one stands
+// that takes a value, which is the rest of them or, if it is the last one, the
+// next argument; the length of arg when none does.
+func valued(arg string, values []string) int {
+	if len(arg) < 2 || arg[0] != '-' || arg[1] == '-' {
+		return len(arg)
+	}
+	for j := 1; j < len(arg); j++ {
+		if slices.Contains(values, "-"+arg[j:j+1]) {
+			return j
+		}
+	}
+	return len(arg)
+}
+
+// takesNext reports whether the next argument is the value of a flag, or of the
+// last one of short flags written together: --user app, -iu app.
+func takesNext(arg string, values []string) bool {
+	return slices.Contains(values, arg) || valued(arg, values) == len(arg)-1
 }
 
 // match reports whether the condition holds, and how many words the matching

@@ -129,21 +129,30 @@ func (t *tables) wrapped(argv []string) []string {
 	if strings.HasPrefix(name, "python") || name == "pypy" || name == "pypy3" || name == "py" {
 		return t.pythonModule(argv)
 	}
-	i, found := slices.BinarySearchFunc(wrappers[:], name, func(w wrapper, name string) int {
-		return strings.Compare(w.name, name)
-	})
-	if !found {
+	w := wrapperOf(name)
+	if w == nil {
 		return nil
 	}
-	inner := wrappers[i].inner(argv[1:])
+	inner := w.inner(argv[1:])
 	if len(inner) > 0 && (name == "npx" || name == "pnpx" || name == "bunx" || name == "uvx") {
 		return unversioned(inner)
 	}
 	return inner
 }
 
+// wrapperOf returns what is known of a wrapper; nil when it is none.
+func wrapperOf(name string) *wrapper {
+	i, found := slices.BinarySearchFunc(wrappers[:], name, func(w wrapper, name string) int {
+		return strings.Compare(w.name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &wrappers[i]
+}
+
 func (w *wrapper) inner(args []string) []string {
-	skip, after := w.skip, w.after
+	skip, after, values := w.skip, w.after, strings.Fields(w.values)
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
@@ -153,7 +162,7 @@ func (w *wrapper) inner(args []string) []string {
 				return args
 			}
 		case strings.HasPrefix(arg, "-") && len(arg) > 1:
-			if slices.Contains(strings.Fields(w.values), arg) {
+			if takesNext(arg, values) {
 				i++
 			}
 		case after != "":
@@ -187,8 +196,10 @@ func shellLineOf(argv []string) string {
 	}
 	name := strings.TrimSuffix(path.Base(argv[0]), ".exe")
 	switch name {
-	case "su", "runuser", "script", "flock":
+	case "su":
 		return lineAfter(argv, "--command")
+	case "runuser", "script", "flock":
+		return ownLine(name, argv)
 	case "nix-shell":
 		return lineAfter(argv, "--run")
 	}
@@ -218,6 +229,40 @@ func lineAfter(argv []string, flag string) string {
 		}
 	}
 	return ""
+}
+
+// ownLine is lineAfter for wrappers that take a command as well, whose -c is
+// not theirs: `flock LOCK psql -c SQL`, `runuser -u app psql -c SQL`. What
+// follows `--` is a command, and so is what follows a lock file, unless it is -c.
+func ownLine(name string, argv []string) string {
+	var values []string
+	if w := wrapperOf(name); w != nil {
+		values = strings.Fields(w.values)
+	}
+	for i := 1; i+1 < len(argv); i++ {
+		arg := argv[i]
+		switch {
+		case arg == "--command" || endsInC(arg):
+			return argv[i+1]
+		case arg == "--" || name == "runuser" && runsCommand(arg, values):
+			return ""
+		case takesNext(arg, values):
+			i++
+		case name == "flock" && !strings.HasPrefix(arg, "-"):
+			if next := argv[i+1]; (next == "-c" || next == "--command") && i+2 < len(argv) {
+				return argv[i+2]
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// runsCommand reports whether a flag of runuser's names the user (-u app, -uapp,
+// --user=app), after which it takes a command instead of a line.
+func runsCommand(arg string, values []string) bool {
+	at := valued(arg, values)
+	return at < len(arg) && arg[at] == 'u' || arg == "--user" || strings.HasPrefix(arg, "--user=")
 }
 
 // endsInC reports whether an argument is -c, alone or behind other letters.
