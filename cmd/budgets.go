@@ -47,14 +47,20 @@ func findPlaces(environ map[string]string, s *settings) places {
 
 // membership is which budgets an invocation is subject to.
 type membership struct {
-	names []string // own ones first, as they were given; the first keeps the breaker
-	named bool     // by somebody; else after the tool
-	own   []string // of names, those that this invocation brought itself
+	names   []string // own ones first, as they were given; the first keeps the breaker
+	named   bool     // by somebody; else after the tool
+	own     []string // of names, those that this invocation brought itself
+	guard   string   // whose breaker this invocation asks and tells; empty: none
+	guarded []string // guard, and those that layers above ask and tell
 }
 
 // memberOf says which budgets pay: those named here plus the inherited ones;
 // with none named, the inherited ones; else one named after the tool.
-func memberOf(s *settings, in inherited, tool string) membership {
+//
+// One layer has the breaker of a budget: what runs below it is part of its
+// attempt. A failure would else count once per layer, and a probe be refused by
+// the lease of the layer above, whose probe it is.
+func memberOf(s *settings, in inherited, at places, tool string) membership {
 	m := membership{named: in.named && len(in.budgets) > 0}
 	switch {
 	case s.noBudget:
@@ -68,7 +74,20 @@ func memberOf(s *settings, in inherited, tool string) membership {
 			m.names = append(m.names, name)
 		}
 	}
+	if in.shares(s, at) {
+		m.guarded = in.guarded
+	}
+	if s.breaker && len(m.names) > 0 && !slices.Contains(m.guarded, m.names[0]) {
+		m.guard = m.names[0]
+		m.guarded = append(slices.Clip(m.guarded), m.guard)
+	}
 	return m
+}
+
+// shares reports whether budgets are where the layer above has its own: a name
+// means another budget elsewhere.
+func (in inherited) shares(s *settings, at places) bool {
+	return in.store == s.store && (s.store != "" || in.stateDir == at.shared.Path)
 }
 
 // newLedger puts the budgets together. It touches no store.
@@ -87,7 +106,7 @@ func newLedger(s *settings, conf *configuration, at places, m membership) *budge
 			Name: name, Named: m.named, Params: budget.Defaults(), Explicit: explicit,
 		})
 	}
-	if s.breaker {
+	if m.guard != "" {
 		lease := budget.DefaultLease
 		if s.policy.Timeout > 0 {
 			lease = s.policy.Timeout + probeGrace

@@ -27,6 +27,7 @@ const (
 	envRemaining     = "RETRYX_REMAINING_MS"
 	envBudget        = "RETRYX_BUDGET"
 	envBudgetOrigin  = "RETRYX_BUDGET_ORIGIN"
+	envBreaker       = "RETRYX_BREAKER_BUDGET"
 	envBudgetStore   = "RETRYX_BUDGET_STORE"
 	envStateDir      = "RETRYX_STATE_DIR"
 	envCancelFile    = "RETRYX_CANCEL_FILE"
@@ -45,7 +46,7 @@ const (
 func contextNames() []string {
 	return []string{
 		envAttempt, envAttemptLimit, envRunID, envKey, envDeadline, envRemaining, envBudget, envBudgetOrigin,
-		envBudgetStore, envStateDir, envCancelFile, envKillAfter, envDepth, envPreviousClass, envPreviousExit, envHint,
+		envBreaker, envBudgetStore, envStateDir, envCancelFile, envKillAfter, envDepth, envPreviousClass, envPreviousExit, envHint,
 	}
 }
 
@@ -78,7 +79,10 @@ type inherited struct {
 	key         string
 	deadline    time.Time
 	budgets     []string
-	named       bool // the inherited budgets were named by somebody
+	named       bool     // the inherited budgets were named by somebody
+	guarded     []string // budgets whose breaker a layer above asks and tells
+	store       string   // where the layer above keeps them
+	stateDir    string   // where, when not in a store on the network
 	cancelFiles []string
 	killAfter   time.Duration // 0: not inherited
 	hint        string
@@ -92,6 +96,7 @@ func inherit(environ map[string]string) inherited {
 		key:   environ[envKey],
 		hint:  environ[envHint],
 		named: environ[envBudgetOrigin] == originNamed,
+		store: environ[envBudgetStore], stateDir: environ[envStateDir],
 	}
 	bad := func(name string) {
 		in.warnings = append(in.warnings, fmt.Sprintf("malformed %s ignored: %q", name, environ[name]))
@@ -119,14 +124,8 @@ func inherit(environ map[string]string) inherited {
 		}
 		in.deadline = t
 	}
-	for name := range splitList(environ[envBudget], ",") {
-		n, err := budget.ParseName(name)
-		if err != nil {
-			bad(envBudget)
-			continue
-		}
-		in.budgets = append(in.budgets, n)
-	}
+	in.budgets = budgetNames(environ[envBudget], func() { bad(envBudget) })
+	in.guarded = budgetNames(environ[envBreaker], func() { bad(envBreaker) })
 	if v := environ[envKillAfter]; v != "" {
 		ms, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || ms <= 0 || ms > longest.Milliseconds() {
@@ -139,6 +138,19 @@ func inherit(environ map[string]string) inherited {
 		in.cancelFiles = append(in.cancelFiles, path)
 	}
 	return in
+}
+
+// budgetNames reads a list of budgets, and leaves out what cannot be one's name.
+func budgetNames(list string, bad func()) []string {
+	var names []string
+	for name := range splitList(list, ",") {
+		if _, err := budget.ParseName(name); err != nil {
+			bad()
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 func splitList(s, sep string) func(yield func(string) bool) {
@@ -170,6 +182,7 @@ type handed struct {
 	deadline    time.Time
 	budgets     []string
 	named       bool
+	guarded     []string
 	store       string
 	stateDir    string
 	cancelFiles []string
@@ -210,6 +223,7 @@ func (h handed) environment(base []string, next exec.Next, now time.Time) []stri
 			set(envBudgetOrigin, originImplicit)
 		}
 	}
+	set(envBreaker, strings.Join(h.guarded, ","))
 	set(envBudgetStore, h.store)
 	set(envStateDir, h.stateDir)
 	set(envCancelFile, strings.Join(h.cancelFiles, ":"))

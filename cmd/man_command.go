@@ -154,7 +154,7 @@ func manEnding(p *page) {
 	p.section("ENVIRONMENT")
 	p.text("An option is also a variable: RETRYX_ and its name in capitals, as RETRYX_MAX_ATTEMPTS. Not so " + flagsWhere(func(s setting) bool { return s.noEnv }) + ", which are said of one command; variables of these names are the context below, where they are anything. No configuration keys are " + flagsWhere(func(s setting) bool { return s.noConfig }) + ".")
 	p.text("Variables that speak of one command, " + together(ownNames()) + ", are not handed on to it: a retryx below runs another one. A hook finds its name in " + envHook + "; a retryx below it is asked for no hooks but those of its own command line.")
-	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them:")
+	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them, and leaves a breaker to the one that has it:")
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
 	}
@@ -218,6 +218,7 @@ func contextMeanings() [][2]string {
 		{envRemaining, "milliseconds until then"},
 		{envBudget, "the budgets that pay, separated by commas"},
 		{envBudgetOrigin, "whether somebody named them: named or implicit"},
+		{envBreaker, "those whose breaker a retryx above has: one below does not use it"},
 		{envBudgetStore, "where they live, when not in files"},
 		{envStateDir, "the state directory"},
 		{envCancelFile, "files whose existence cancels the run, separated by colons"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -243,5 +244,43 @@ func TestLastNested(t *testing.T) {
 	}
 	if got := lastNested([]byte("class=x\n")); got != nil {
 		t.Errorf("lastNested() without one = %q, want nil", got)
+	}
+}
+
+// A layer leaves the breaker of a record to the one above that has it. A name in
+// another place is another record.
+func TestOneLayerHasTheBreaker(t *testing.T) {
+	const fleet = "redis://fleet:6379"
+	above := inherited{budgets: []string{"api", "db"}, named: true, guarded: []string{"api"}, stateDir: "/state"}
+	shared := above
+	shared.store = fleet
+	for _, c := range []struct {
+		name    string
+		in      inherited
+		said    settings
+		place   string
+		guard   string
+		guarded []string
+	}{
+		{"top", inherited{}, settings{breaker: true, budgets: []string{"api"}}, "/state", "api", []string{"api"}},
+		{"top, after the tool", inherited{}, settings{breaker: true}, "/state", "curl", []string{"curl"}},
+		{"top, without budgets", inherited{}, settings{breaker: true, noBudget: true}, "/state", "", nil},
+		{"below", above, settings{breaker: true}, "/state", "", []string{"api"}},
+		{"below, named again", above, settings{breaker: true, budgets: []string{"api"}}, "/state", "", []string{"api"}},
+		{"below, without own ones", above, settings{breaker: true, noBudget: true}, "/state", "", []string{"api"}},
+		{"below, another name", above, settings{breaker: true, budgets: []string{"cdn"}}, "/state", "cdn", []string{"api", "cdn"}},
+		{"below, no breaker asked for", above, settings{budgets: []string{"cdn"}}, "/state", "", []string{"api"}},
+		{"below, another directory", above, settings{breaker: true}, "/elsewhere", "api", []string{"api"}},
+		{"below, into a fleet", above, settings{breaker: true, store: fleet}, "/state", "api", []string{"api"}},
+		{"in a fleet", shared, settings{breaker: true, store: fleet}, "/elsewhere", "", []string{"api"}},
+		{"out of a fleet", shared, settings{breaker: true}, "/state", "api", []string{"api"}},
+	} {
+		var at places
+		at.shared.Path = c.place
+		m := memberOf(&c.said, c.in, at, "curl")
+		l := newLedger(&c.said, &configuration{}, at, m)
+		if m.guard != c.guard || !slices.Equal(m.guarded, c.guarded) || (l.Rule != nil) != (c.guard != "") {
+			t.Errorf("%s: guard %q of %q, asks %v, want %q of %q", c.name, m.guard, m.guarded, l.Rule != nil, c.guard, c.guarded)
+		}
 	}
 }

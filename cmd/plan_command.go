@@ -102,8 +102,9 @@ func newPlan(env Env, flags *pflag.FlagSet, command []string, problems []string)
 	if !s.policy.Deadline.IsZero() {
 		p.at.deadline = s.policy.Deadline.Sub(now)
 	}
-	members := memberOf(s, in, p.read.Tool)
-	ledger := newLedger(s, conf, findPlaces(vars, s), members)
+	at := findPlaces(vars, s)
+	members := memberOf(s, in, at, p.read.Tool)
+	ledger := newLedger(s, conf, at, members)
 	ledger.Run = runBudget(s, firstOf(s.runID, in.runID), in)
 	p.peek(ledger, members)
 	p.foresee(ledger.Rule, slices.Concat(in.cancelFiles, s.cancelFiles))

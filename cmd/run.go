@@ -115,7 +115,7 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	}
 	inv.identify()
 	inv.places = findPlaces(inv.vars, s)
-	inv.members = memberOf(s, inv.in, inv.read.Tool)
+	inv.members = memberOf(s, inv.in, inv.places, inv.read.Tool)
 	inv.ledger = newLedger(s, conf, inv.places, inv.members)
 	inv.ledger.Run = runBudget(s, inv.handed.runID, inv.in)
 	for _, m := range inv.ledger.Members {
@@ -247,7 +247,7 @@ func (inv *invocation) hand() {
 	inv.news.watched = slices.Concat(in.cancelFiles, s.cancelFiles)
 	h := &inv.handed
 	h.deadline, h.killAfter = s.policy.Deadline, s.policy.KillAfter
-	h.budgets, h.named = inv.members.names, inv.members.named
+	h.budgets, h.named, h.guarded = inv.members.names, inv.members.named, inv.members.guarded
 	h.store, h.depth, h.hint = s.store, in.depth+1, inv.hints.path
 	h.cancelFiles = inv.news.watched
 	if inv.news.own != "" {
@@ -328,7 +328,7 @@ func (inv *invocation) caller(shared bool) exec.Caller {
 // attempt. On the way of a plain success they are not touched.
 func (inv *invocation) admits() bool {
 	s := inv.settings
-	if s.breaker || s.runBudget != nil {
+	if inv.members.guard != "" || s.runBudget != nil {
 		return true
 	}
 	return slices.ContainsFunc(inv.ledger.Members, func(m budget.Member) bool { return !m.Explicit.Empty() })
