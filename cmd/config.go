@@ -38,6 +38,8 @@ const systemConfiguration = "/etc/retryx/config.yaml"
 type configuration struct {
 	values   map[string]any          // text, or []any of text, by a setting's key
 	lines    map[string]string       // by key: "file:line" of the value in force
+	layers   map[string]int          // by key: the ordinal of the layer that gave it
+	merged   int                     // layers so far
 	rules    []ruleSpec              // in order
 	budgets  map[string]budgetConfig // by name
 	profiles []string                // every profile's name, sorted
@@ -70,13 +72,15 @@ func systemPlaces(environ map[string]string) configPlaces {
 
 // load reads the files of these places.
 func (p configPlaces) load(explicit, profile string) (*configuration, error) {
-	c := &configuration{values: map[string]any{}, lines: map[string]string{}, budgets: map[string]budgetConfig{}}
+	c := &configuration{values: map[string]any{}, lines: map[string]string{}, layers: map[string]int{}, budgets: map[string]budgetConfig{}}
 	var files []*configFile
 	var problems []string
+	unread := false             // there may be more profiles
+	var keys map[string]setting // made for the first file, if there is one
 	for _, place := range p.list(explicit) {
 		content, warning, err := place.read(p.uid)
 		if err != nil {
-			problems = append(problems, err.Error())
+			problems, unread = append(problems, err.Error()), true
 			continue
 		}
 		if content == nil {
@@ -86,11 +90,15 @@ func (p configPlaces) load(explicit, profile string) (*configuration, error) {
 		if warning != "" {
 			c.warnings = append(c.warnings, warning)
 		}
-		file, bad := parseConfigFile(place.path, content)
+		if keys == nil {
+			keys = settingsByKey()
+		}
+		file, bad := parseConfigFile(place.path, content, keys)
 		files, problems = append(files, file), append(problems, bad...)
+		unread = unread || file.unread
 	}
 	c.mergeAll(files, profile)
-	if profile != "" && len(problems) == 0 && !slices.Contains(c.profiles, profile) {
+	if profile != "" && !unread && !slices.Contains(c.profiles, profile) {
 		problems = append(problems, c.unknownProfile(profile))
 	}
 	if len(problems) > 0 {
@@ -118,8 +126,12 @@ func (c *configuration) mergeAll(files []*configFile, profile string) {
 
 // merge puts a layer over what c holds.
 func (c *configuration) merge(l *configLayer) {
+	c.merged++
 	maps.Copy(c.values, l.values)
 	maps.Copy(c.lines, l.lines)
+	for key := range l.values {
+		c.layers[key] = c.merged
+	}
 	if l.rules != nil {
 		c.rules = l.rules
 	}
@@ -155,7 +167,7 @@ func resolveSettings(vars map[string]string, flags *pflag.FlagSet, now time.Time
 	if !collect(&problems, err) {
 		return nil, nil, err
 	}
-	r := newResolver(flags, conf, now)
+	r := newResolver(flags, vars, conf, now)
 	s, err := r.settings()
 	if !collect(&problems, err) {
 		return nil, nil, err

@@ -159,6 +159,7 @@ func approve(out io.Writer, files []string) error {
 // checkFiles checks files one by one, without what stands below or above them.
 func checkFiles(out, diag io.Writer, paths []string) error {
 	var problems []string
+	keys := settingsByKey()
 	for _, path := range paths {
 		content, warning, err := configPlace{path: path, named: true}.read(os.Geteuid())
 		if err != nil {
@@ -168,7 +169,7 @@ func checkFiles(out, diag io.Writer, paths []string) error {
 		if warning != "" {
 			warn(diag, []string{warning})
 		}
-		_, bad := parseConfigFile(path, content)
+		_, bad := parseConfigFile(path, content, keys)
 		problems = append(problems, bad...)
 		if len(bad) > 0 {
 			continue

@@ -178,7 +178,7 @@ func TestConfigRefuses(t *testing.T) {
 	}{
 		{[]string{"show"}, both},
 		{[]string{"check"}, both},
-		{[]string{"show", "--format", "jso"}, []string{`--format: want text or json, not "jso"; did you mean "json"?`}},
+		{[]string{"show", "--format", "jso"}, append([]string{`--format: want text or json, not "jso"; did you mean "json"?`}, both...)},
 		{[]string{}, []string{"config: want check, init, path or show"}},
 		{[]string{"shwo"}, []string{`config: want check, init, path or show, not "shwo"; did you mean "show"?`}},
 	}
@@ -292,14 +292,24 @@ func uncommented(template string) string {
 }
 
 // TestConfigTemplate: the file of config init is right as it is and with every
-// line uncommented, and leaves nothing out.
+// line uncommented, but for switches that contradict another line, and leaves
+// nothing out.
 func TestConfigTemplate(t *testing.T) {
 	file, problems := parse(t, configTemplate())
 	if len(problems) > 0 || len(file.base.values) > 0 {
 		t.Errorf("the template says %v with problems %q, want nothing", file.base.values, problems)
 	}
 	f := newConfigFixture(t)
-	f.write(f.named, uncommented(configTemplate()))
+	whole := uncommented(configTemplate())
+	f.write(f.named, whole)
+	if got := f.refused("show", "--config", f.named); len(got) != len(contradictions()) {
+		t.Errorf("config show with every line = problems %q, want one for each contradiction", got)
+	}
+	for _, c := range contradictions() {
+		key := setting{name: c.toggle}.key()
+		whole = strings.Replace(whole, "\n"+key+": true\n", "\n"+key+": false\n", 1)
+	}
+	f.write(f.named, whole)
 	c := f.load(f.named, "patient")
 	for _, s := range table() {
 		if _, ok := c.values[s.key()]; ok == s.noConfig {

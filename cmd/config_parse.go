@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ const (
 type configFile struct {
 	base     configLayer
 	profiles map[string]*configLayer
+	unread   bool // it is no YAML: what it says is not known
 }
 
 // configLayer is the settings of a file, or of a profile in it.
@@ -39,19 +41,28 @@ func newConfigLayer() configLayer {
 	return configLayer{values: map[string]any{}, lines: map[string]string{}, budgets: map[string]budgetConfig{}}
 }
 
-// parseConfigFile reads one file and returns what was right in it, and every
-// problem as "file:line: key: what; what to do".
-func parseConfigFile(path string, data []byte) (*configFile, []string) {
-	file := &configFile{base: newConfigLayer(), profiles: map[string]*configLayer{}}
-	p := &configParser{path: path, settings: map[string]setting{}}
+// settingsByKey is what the keys of a file are looked up in.
+func settingsByKey() map[string]setting {
+	keys := map[string]setting{}
 	for _, s := range table() {
-		p.settings[s.key()] = s
+		keys[s.key()] = s
 	}
+	return keys
+}
+
+// parseConfigFile reads one file with these keys and returns what was right in
+// it, and every problem as "file:line: key: what; what to do".
+func parseConfigFile(path string, data []byte, keys map[string]setting) (*configFile, []string) {
+	file := &configFile{base: newConfigLayer(), profiles: map[string]*configLayer{}}
+	p := &configParser{path: path, settings: keys}
 	if !p.text(data) {
+		file.unread = true
 		return file, p.problems
 	}
 	if root := p.document(data); root != nil {
 		p.layer(root, "", &file.base, file)
+	} else {
+		file.unread = len(p.problems) > 0
 	}
 	return file, p.problems
 }
@@ -184,9 +195,9 @@ func (p *configParser) setting(key, at string, k, v *yaml.Node, to *configLayer)
 
 func (p *configParser) suggestion(key string) string {
 	known := []string{keyProfiles, keyBudgets, keyRules}
-	for _, s := range table() {
-		if !s.noConfig {
-			known = append(known, s.key())
+	for _, name := range slices.Sorted(maps.Keys(p.settings)) {
+		if !p.settings[name].noConfig {
+			known = append(known, name)
 		}
 	}
 	if near := didYouMean(key, known); near != "" {

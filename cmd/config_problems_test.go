@@ -112,6 +112,21 @@ func TestProblemsOfAllFiles(t *testing.T) {
 	}
 }
 
+// TestUnknownProfileBesideProblems: a bad key hides no other mistake. What is no
+// YAML may define any profile.
+func TestUnknownProfileBesideProblems(t *testing.T) {
+	f := newConfigFixture(t)
+	f.write(f.user(), "bogus: 1\nprofiles: {ci: {}}\n")
+	want := []string{f.user() + `:1: bogus: unknown key; "retryx config init --print" shows every key`, `profile "zzz": not defined; there is ci`}
+	if diff := cmp.Diff(want, f.problems("", "zzz")); diff != "" {
+		t.Errorf("problems differ (-want +got):\n%s", diff)
+	}
+	f.write(f.user(), "a: b: c\n")
+	if got := f.problems("", "zzz"); len(got) != 1 {
+		t.Errorf("problems = %q, want one: the file may have the profile", got)
+	}
+}
+
 func TestMalformedYAML(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"two colons", "a: b: c\n", "c.yaml:1: not YAML: mapping values are not allowed in this context"},
@@ -179,12 +194,9 @@ func FuzzParseConfigFile(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	rows := map[string]setting{}
-	for _, s := range table() {
-		rows[s.key()] = s
-	}
+	rows := settingsByKey()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, problems := parseConfigFile("c.yaml", data)
+		file, problems := parseConfigFile("c.yaml", data, rows)
 		for _, p := range problems {
 			if !strings.HasPrefix(p, "c.yaml:") {
 				t.Errorf("problem %q does not name the file and line", p)

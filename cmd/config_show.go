@@ -4,7 +4,6 @@ package cmd
 // such as the password in the address of a store, are hidden.
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -51,40 +50,39 @@ type shownRule struct {
 }
 
 func newConfigShow(o *configOptions) *cobra.Command {
-	format := "text"
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "print every effective value and where it came from",
 		Example: `  retryx config show
   retryx config show --profile ci`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			formats := []string{"text", "json"}
-			if err := checkChoice(format, formats); err != nil {
-				return &usageError{[]string{"--format: " + err.Error()}}
-			}
-			shown, err := o.show()
-			if err != nil {
-				return err
-			}
-			warn(c.ErrOrStderr(), shown.Warnings)
-			if format == "json" {
-				return shown.json(c.OutOrStdout())
-			}
-			return shown.text(c.OutOrStdout())
-		},
 	}
 	o.addConfig(c)
 	o.addProfile(c)
-	c.Flags().StringVar(&format, "format", format, "text or json")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	format := addFormat(c, "text", "json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		shown, err := o.show(format.problems())
+		if err != nil {
+			return err
+		}
+		warn(c.ErrOrStderr(), shown.Warnings)
+		if format.text == "json" {
+			return printJSON(c.OutOrStdout(), shown)
+		}
+		return shown.text(c.OutOrStdout())
+	}
 	return c
 }
 
-func (o *configOptions) show() (*shownConfiguration, error) {
+// show reads what is in force. Its error also names the problems that the caller
+// has found already.
+func (o *configOptions) show(problems []string) (*shownConfiguration, error) {
 	r, s, err := o.resolve(o.profile)
-	if err != nil {
+	if !collect(&problems, err) {
 		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, &usageError{problems}
 	}
 	hide := newRedactor(o.env.Environ, nil, s.redact).script // hooks are commands
 	shown := &shownConfiguration{
@@ -110,11 +108,11 @@ func (o *configOptions) show() (*shownConfiguration, error) {
 
 func (r *resolver) shown(row setting, hide func(string) string) shownSetting {
 	out := shownSetting{Key: row.key()}
-	switch from := r.origin(row.name); from.kind {
+	switch by, from := r.source(row.name); from.kind {
 	case fromDefault:
 		out.Origin = "default"
 	case fromConfig:
-		out.Origin, out.Where = "config", r.conf.lines[row.key()]
+		out.Origin, out.Where = "config", r.conf.lines[r.row(by).key()]
 	case fromEnv:
 		out.Origin, out.Where = "environment", from.where
 	case fromFlag:
@@ -146,13 +144,6 @@ func showBudget(name string, b budgetConfig) shownBudget {
 		out.Bonus = &v
 	}
 	return out
-}
-
-func (s *shownConfiguration) json(w io.Writer) error {
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	return out.Encode(s)
 }
 
 func (s *shownConfiguration) text(w io.Writer) error {

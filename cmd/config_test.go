@@ -81,7 +81,7 @@ func (f *configFixture) problems(explicit, profile string) []string {
 // parse parses one file by the name c.yaml.
 func parse(t *testing.T, text string) (*configFile, []string) {
 	t.Helper()
-	return parseConfigFile("c.yaml", []byte(text))
+	return parseConfigFile("c.yaml", []byte(text), settingsByKey())
 }
 
 func runFlags(t *testing.T) *pflag.FlagSet {
@@ -106,7 +106,7 @@ func TestPrecedence(t *testing.T) {
 				f.set(flags, lower, 11)
 				want := f.set(flags, higher, 22)
 				explicit, profile := f.chosen(lower, higher)
-				r := newResolver(flags, f.load(explicit, profile), time.Time{})
+				r := newResolver(flags, f.places.environ, f.load(explicit, profile), time.Time{})
 				if got := r.text("max-attempts"); got != "22" {
 					t.Errorf("text(max-attempts) = %q, want the %s value 22", got, higher)
 				}
@@ -140,7 +140,7 @@ func (f *configFixture) set(flags *pflag.FlagSet, source string, n int) (origin 
 		f.write(f.places.system, fmt.Sprintf("profiles: {p: {max_attempts: %d}}%s", n, old))
 		return f.places.system + ":1: max_attempts"
 	case "environment":
-		f.t.Setenv("RETRYX_MAX_ATTEMPTS", fmt.Sprint(n))
+		f.places.environ["RETRYX_MAX_ATTEMPTS"] = fmt.Sprint(n)
 		return "RETRYX_MAX_ATTEMPTS"
 	case "flag":
 		if err := flags.Set("max-attempts", fmt.Sprint(n)); err != nil {
@@ -271,7 +271,7 @@ func TestEverySettingRoundTrips(t *testing.T) {
 			}
 			f := newConfigFixture(t)
 			f.write(f.user(), s.key()+": "+s.example()+"\n")
-			r := newResolver(runFlags(t), f.load("", ""), time.Now())
+			r := newResolver(runFlags(t), nil, f.load("", ""), time.Now())
 			if _, err := r.settings(); err != nil {
 				t.Errorf("settings() = error %q, want none", err)
 			}

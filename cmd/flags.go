@@ -145,6 +145,7 @@ func table() []setting {
 
 // define adds the settings to a flag set. Each flag carries its row of the table.
 func define(fs *pflag.FlagSet, settings []setting) {
+	fs.SortFlags = false // visits go by the table
 	for i := range settings {
 		s := &settings[i]
 		switch s.kind {

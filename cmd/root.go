@@ -5,13 +5,11 @@ package cmd
 // else is handed to `run`, whose flag parsing stops at the first word.
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // execute runs one command line and returns the exit status.
@@ -96,7 +94,7 @@ func newRoot(env Env, status *int, word string) *cobra.Command {
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(env, c, err) })
 	all := word == "help" || word == "completion" || isCompletion(word)
 	for _, r := range rooms() {
 		if !all && r.name != word {
@@ -111,36 +109,6 @@ func newRoot(env Env, status *int, word string) *cobra.Command {
 	root.SetHelpCommand(newHelpCommand(env, root))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(env.Stdout, commandHelp(c)) })
 	return root
-}
-
-// flagError makes a usage error of a flag that cobra could not read.
-func flagError(c *cobra.Command, err error) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		return err
-	}
-	text := err.Error()
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		name := unknown.GetSpecifiedName()
-		text = "unknown flag " + flagSpelling(name)
-		switch near := nearest(name, names); {
-		case near != "":
-			text += fmt.Sprintf("; did you mean %s?", flagSpelling(near))
-		case c.Flags().Lookup("max-attempts") != nil:
-			text += "; flags of the command stand after it: retryx -- command " + flagSpelling(name)
-		default:
-			text += "; " + c.CommandPath() + " --help lists what there is"
-		}
-	}
-	return &usageError{[]string{text}}
-}
-
-func flagSpelling(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 func newRunCommand(env Env, status *int) *cobra.Command {
