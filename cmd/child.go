@@ -59,7 +59,7 @@ func (c *child) Start(next exec.Next) (exec.Process, error) {
 		return nil, c.notStarted(err)
 	}
 	c.last = p
-	return &process{p, c}, nil
+	return &process{started{p}, c}, nil
 }
 
 // notStarted is the error of an attempt that has no process.
@@ -153,7 +153,7 @@ func (c *child) judge(r exec.Result, timedOut bool, h hint) exec.Verdict {
 		return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
 	}
 	v := c.classifier.ClassifyHinted(a, h.class, h.statedWait())
-	if class := h.takenOver(); class != "" {
+	if class, ok := h.takenOver(); ok {
 		v.Class, v.Rule, v.Why, v.Matched = class, nestedRule, "a retryx inside ended for good", true
 	}
 	return exec.Verdict{Verdict: v, Stop: h.stopOrder()}
@@ -173,21 +173,24 @@ func startVerdict(e *exec.StartError) classify.Verdict {
 	return v
 }
 
-// process is one running attempt.
-type process struct {
-	*proc.Process
-	child *child
-}
+// started is a running attempt or hook.
+type started struct{ *proc.Process }
 
-// Terminate asks the command to end. It refuses one that has exited already and
-// only left its output open: what is behind it was meant to stay.
-func (p *process) Terminate() error {
+// Terminate asks it to end. It refuses one that has exited already and only left
+// its output open: what is behind it was meant to stay.
+func (p started) Terminate() error {
 	select {
 	case <-p.Exited():
 		return os.ErrProcessDone
 	default:
 		return p.Process.Terminate()
 	}
+}
+
+// process is one running attempt.
+type process struct {
+	started
+	child *child
 }
 
 // Signal forwards a signal. A change of the terminal's size reaches a command

@@ -49,9 +49,9 @@ func endingOf(o *exec.Outcome, success []classify.Range, pid1 bool) ending {
 	case o.Label == exec.Cancelled && o.CancelSignal != 0:
 		return cancelledEnding(o, pid1)
 	case last == nil && (o.Reason == exec.DeadlineExceeded || o.Reason == exec.ElapsedExhausted):
-		return ending{status: exitTimedOut}
+		return ending{status: failed(exitTimedOut, success)}
 	case last == nil:
-		return ending{status: exitRefused}
+		return ending{status: failed(exitRefused, success)}
 	case o.Label == exec.Cancelled && o.Reason == exec.ChildInterrupted && last.Result.Signal != 0:
 		return dyingBy(last.Result.Signal, pid1)
 	case o.Label == exec.Cancelled && o.CancelledInAttempt && last.Result.Signal != 0,

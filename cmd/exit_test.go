@@ -85,6 +85,14 @@ func (f finish) dies(s syscall.Signal) ending {
 
 func status(n int) ending { return ending{status: n} }
 
+// failing is the status n of a failure, which never looks like a success.
+func (f finish) failing(n int) ending {
+	if n == 0 || slices.Contains(f.success, n) {
+		return status(1)
+	}
+	return status(n)
+}
+
 // promise is one row of the contract's table.
 type promise struct {
 	name string
@@ -96,6 +104,7 @@ func promises() []promise {
 	code := func(f finish) ending { return status(f.last.Result.Code) }
 	signalled := func(f finish) ending { return status(128 + int(f.last.Result.Signal)) }
 	constant := func(n int) func(finish) ending { return func(finish) ending { return status(n) } }
+	failure := func(n int) func(finish) ending { return func(f finish) ending { return f.failing(n) } }
 	started := func(f finish) bool {
 		return f.failed() && f.reason != exec.InternalError && !f.unstarted() && f.last != nil
 	}
@@ -107,20 +116,15 @@ func promises() []promise {
 
 		{"a ceiling passed before the first", func(f finish) bool {
 			return f.last == nil && (f.reason == exec.DeadlineExceeded || f.reason == exec.ElapsedExhausted)
-		}, constant(124)},
+		}, failure(124)},
 		{"refused before the first", func(f finish) bool {
 			return f.last == nil && (f.reason == exec.CircuitOpen || f.reason == exec.ByCancelToken)
-		}, constant(75)},
+		}, failure(75)},
 
-		{"not started", func(f finish) bool { return f.failed() && f.unstarted() && f.reason != exec.InternalError }, func(f finish) ending { return status(f.last.Result.StartErr.Status) }},
-		{"timed out", func(f finish) bool { return started(f) && f.last.TimedOut }, constant(124)},
-		{"failed by a signal", func(f finish) bool { return started(f) && !f.last.TimedOut && f.died() }, signalled},
-		{"failed", func(f finish) bool { return started(f) && !f.last.TimedOut && f.exited() }, func(f finish) ending {
-			if n := f.last.Result.Code; n != 0 && !slices.Contains(f.success, n) {
-				return status(n)
-			}
-			return status(1)
-		}},
+		{"not started", func(f finish) bool { return f.failed() && f.unstarted() && f.reason != exec.InternalError }, func(f finish) ending { return f.failing(f.last.Result.StartErr.Status) }},
+		{"timed out", func(f finish) bool { return started(f) && f.last.TimedOut }, failure(124)},
+		{"failed by a signal", func(f finish) bool { return started(f) && !f.last.TimedOut && f.died() }, func(f finish) ending { return f.failing(128 + int(f.last.Result.Signal)) }},
+		{"failed", func(f finish) bool { return started(f) && !f.last.TimedOut && f.exited() }, func(f finish) ending { return f.failing(f.last.Result.Code) }},
 
 		{"cancelled, the child exited", func(f finish) bool { return f.byUser() && f.inAttempt && f.exited() && !f.killed }, code},
 		{"cancelled, no child or none that exited", func(f finish) bool {
@@ -188,7 +192,7 @@ func finishes() []finish {
 			for _, f.signal = range []syscall.Signal{0, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 				for bits := range 8 {
 					f.inAttempt, f.killed, f.pid1 = bits&1 != 0, bits&2 != 0, bits&4 != 0
-					for _, f.success = range [][]int{{0}, {0, 3}, {3}} {
+					for _, f.success = range [][]int{{0}, {0, 3}, {3}, {0, 75, 124, 126, 127, 137, 139}} {
 						if f.possible() {
 							all = append(all, f)
 						}

@@ -10,9 +10,9 @@ package cmd
 //	nested={...}          the outcome of a retryx below, written by itself
 //
 // The last value of a name wins, so of a longer file the last hintLimit bytes
-// are read, once after each attempt, and the file is removed. The file is the child's to write, so
-// it is read with care: never through a symlink, never one that somebody else
-// owns.
+// are read, once after each attempt, and the file is removed. The file is the
+// child's to write, so it is read with care: never through a symlink, never one
+// that somebody else owns.
 
 import (
 	"bytes"
@@ -209,7 +209,7 @@ func (h *hint) set(name, value string) {
 		h.stop = on
 	case "nested":
 		var n nestedOutcome
-		if json.Unmarshal([]byte(value), &n) != nil || n.Outcome == "" {
+		if json.Unmarshal([]byte(value), &n) != nil || !slices.Contains(labels(), n.Outcome) {
 			h.warn("hint: nested outcome ignored")
 			return
 		}
@@ -259,26 +259,23 @@ func (h *hint) stopOrder() *exec.Stop {
 	if n == nil || !wellFormedReason(n.Reason) {
 		return nil
 	}
-	switch label := exec.Label(n.Outcome); label {
-	case exec.HardFailure, exec.Cancelled, exec.Abandoned:
-		return &exec.Stop{Label: label, Reason: exec.Reason(n.Reason)}
-	case exec.RetryableFailure:
-		switch exec.Reason(n.Reason) {
-		case exec.BudgetDenied, exec.BudgetUnavailable, exec.CircuitOpen:
-			return &exec.Stop{Label: label, Reason: exec.Reason(n.Reason)}
-		}
-	case exec.Success:
+	stop := &exec.Stop{Label: exec.Label(n.Outcome), Reason: exec.Reason(n.Reason)}
+	if !stop.Final() {
+		return nil
 	}
-	return nil
+	return stop
 }
 
-// takenOver is the class of a retryx below whose outcome stops this one, if it
-// gave one.
-func (h *hint) takenOver() classify.Class {
-	if n := h.nested; n != nil && h.stopOrder() != nil && !h.stop && slices.Contains(classNames(), n.Class) {
-		return classify.Class(n.Class)
+// takenOver is the class of a retryx below whose outcome stops this one, "" when
+// that has none.
+func (h *hint) takenOver() (class classify.Class, ok bool) {
+	if h.nested == nil || h.stop || h.stopOrder() == nil {
+		return "", false
 	}
-	return ""
+	if slices.Contains(classNames(), h.nested.Class) {
+		class = classify.Class(h.nested.Class)
+	}
+	return class, true
 }
 
 // statedWait is the wait that the hint asks for, 0 for none.

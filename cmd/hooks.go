@@ -69,7 +69,7 @@ func (h *hookRunner) Start(hook exec.Hook, so *exec.Outcome) (exec.Process, erro
 		defer w.Close()
 		_, _ = w.Write(input)
 	}()
-	return &hookProcess{p}, nil
+	return &hookProcess{started{p}}, nil
 }
 
 func (h *hookRunner) input(hook exec.Hook, so *exec.Outcome) ([]byte, error) {
@@ -117,7 +117,7 @@ func (h *hookRunner) Argv(stdout []byte) ([]string, error) {
 }
 
 // hookProcess is a running hook.
-type hookProcess struct{ *proc.Process }
+type hookProcess struct{ started }
 
 func (p *hookProcess) Shared() bool       { return false }
 func (p *hookProcess) EndLeftovers() bool { return false }

@@ -111,11 +111,16 @@ func (l *lines) advise() {
 	}
 }
 
+// what says what failed: what the command said, and that it was out of time.
 func (l *lines) what(a exec.Attempt) string {
-	if e := l.redact.line(a.Verdict.Evidence, evidenceShown); e != "" {
+	switch e := l.redact.line(a.Verdict.Evidence, evidenceShown); {
+	case e == "":
+		return howEnded(&a)
+	case a.TimedOut:
+		return howEnded(&a) + ": " + e
+	default:
 		return e
 	}
-	return howEnded(&a)
 }
 
 // howEnded says how an attempt ended, without judging it.

@@ -178,10 +178,10 @@ func circuitOpen(o *exec.Outcome, f facts) string {
 	text := what + " by the breaker of budget " + quoted(o.Refusal.Budget)
 	if b := f.breaker; b != nil && b.State == budget.BreakerHalfOpen.String() {
 		text += ": one probe is under way"
-	} else if b != nil && b.Failures > 0 {
+	} else if b != nil && b.Failures >= f.threshold {
 		text += ": open after " + counted(b.Failures, "failure")
 	} else {
-		text += ": open"
+		text += ": open, as too many of the last runs failed"
 	}
 	if o.Refusal.Next > 0 {
 		text += ", next try in " + shortDuration(o.Refusal.Next)
@@ -205,7 +205,7 @@ func balance(d budget.Decision) string {
 	case changeable && d.Cap < 1:
 		return text + ", and it can hold none; to change that: retryx budget set " + d.Budget + " --capacity " + strconv.Itoa(usual.Capacity)
 	case changeable && d.Next < 0:
-		return text + ", and none will come; to change that: retryx budget set " + d.Budget + " --refill " + usual.Refill.String()
+		return text + ", and time alone brings none; to change that: retryx budget set " + d.Budget + " --refill " + usual.Refill.String()
 	case d.Next < 0:
 		return text + ", and none will come"
 	}
@@ -292,28 +292,49 @@ func overrule(a *exec.Attempt, f facts, asked bool) string {
 	switch v := a.Verdict; {
 	case strings.HasPrefix(v.Rule, "flag/"):
 		return "a rule of this command line says so"
-	case v.Class == classify.Ambiguous && !f.idempotent && asked:
-		return harmless
-	case v.Class == classify.Ambiguous && !f.idempotent && f.reconcile:
-		return "the write may have happened, and no time was left to ask --reconcile; " + harmless
-	case v.Class == classify.Ambiguous && !f.idempotent:
+	case v.Class == classify.Ambiguous && !f.idempotent && !saidSo(v.Rule):
+		switch {
+		case asked:
+			return harmless
+		case f.reconcile:
+			return "the write may have happened, and no time was left to ask --reconcile; " + harmless
+		}
 		return "the write may have happened; " + harmless + "; to find out first: --reconcile CMD"
-	case a.TimedOut, a.Result.Signal != 0, a.Result.Code <= 0: // --retry-exit 0 would retry every success
-		return "to retry it anyway: --retry-on " + retrySetWith(v.Class)
+	case v.Class == classify.Correctable && !asked && f.corrects:
+		return "no correction is left: --max-corrections; " + anyway(a, f)
 	case v.Class == classify.Correctable && !asked:
-		return fmt.Sprintf("to have it corrected: --correct CMD; to retry it anyway: --retry-exit %d", a.Result.Code)
+		return "to have it corrected: --correct CMD; " + anyway(a, f)
 	default:
-		return fmt.Sprintf("to retry it anyway: --retry-exit %d", a.Result.Code)
+		return anyway(a, f)
 	}
 }
 
-// retrySetWith is the default set and one more, as the flag replaces the set.
-func retrySetWith(class classify.Class) string {
-	set := string(classify.Transient) + "," + string(classify.Unknown)
-	if class == classify.Transient || class == classify.Unknown || class == "" {
-		return set
+// saidSo reports whether the user or the command named the class, which what is
+// known of the command does not change then.
+func saidSo(rule string) bool {
+	return strings.HasPrefix(rule, "config/") || strings.HasPrefix(rule, "hint/")
+}
+
+// anyway names the flag that would have made a a retry: a rule for how it ended,
+// where such a rule is no more than that, else its class.
+func anyway(a *exec.Attempt, f facts) string {
+	const text = "to retry it anyway: "
+	switch {
+	case a.TimedOut, !slices.Contains(f.retrySet, classify.Transient):
+	case a.Result.Signal != 0:
+		return text + "--rule 'transient: signal=" + strings.TrimPrefix(signalName(a.Result.Signal), "SIG") + "'"
+	case a.Result.Code > 0: // --retry-exit 0 would retry every success
+		return fmt.Sprintf("%s--retry-exit %d", text, a.Result.Code)
 	}
-	return set + "," + string(class)
+	set := f.retrySet
+	if c := a.Verdict.Class; c != "" && !slices.Contains(set, c) {
+		set = slices.Concat(set, []classify.Class{c})
+	}
+	names := make([]string, len(set))
+	for i, c := range set {
+		names[i] = string(c)
+	}
+	return text + "--retry-on " + strings.Join(names, ",")
 }
 
 // notStarted says why a command could not be started, and what people mean who

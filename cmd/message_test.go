@@ -42,8 +42,11 @@ func edited(o *exec.Outcome, edit func(o *exec.Outcome, last *exec.Attempt)) *ex
 
 func TestMessage(t *testing.T) {
 	deadline := facts{deadline: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	open := facts{breaker: &budget.BreakerStatus{Budget: "api", State: "open", Failures: 5}}
-	probing := facts{breaker: &budget.BreakerStatus{Budget: "api", State: "half_open", Failures: 5}}
+	const threshold = 5
+	usual := []classify.Class{classify.Transient, classify.Unknown}
+	open := facts{threshold: threshold, breaker: &budget.BreakerStatus{Budget: "api", State: "open", Failures: threshold}}
+	byRate := facts{threshold: threshold, breaker: &budget.BreakerStatus{Budget: "api", State: "open", Failures: 1}}
+	probing := facts{breaker: &budget.BreakerStatus{Budget: "api", State: "half_open", Failures: threshold}}
 	refusal := func(reason exec.Reason, n int, d budget.Decision) *exec.Outcome {
 		return edited(endedBy(reason, n), func(o *exec.Outcome, _ *exec.Attempt) { o.Refusal = d })
 	}
@@ -91,7 +94,7 @@ func TestMessage(t *testing.T) {
 		{"stated wait", edited(endedBy(exec.RetryAfterTooLong, 1), func(o *exec.Outcome, _ *exec.Attempt) { o.StatedWait = 10 * time.Minute }), facts{}, "not retried: asked to wait 10m0s, which is longer than --max-retry-after or the time that is left; try again in 10m0s"},
 
 		{"breaker before", refusal(exec.CircuitOpen, 0, budget.Decision{Budget: "api", Next: 12 * time.Second}), open, `not started: refused by the breaker of budget "api": open after 5 failures, next try in 12s`},
-		{"breaker after", refusal(exec.CircuitOpen, 2, budget.Decision{Budget: "api"}), facts{}, `retry refused by the breaker of budget "api": open`},
+		{"breaker after", refusal(exec.CircuitOpen, 2, budget.Decision{Budget: "api"}), byRate, `retry refused by the breaker of budget "api": open, as too many of the last runs failed`},
 		{"breaker probing", refusal(exec.CircuitOpen, 0, budget.Decision{Budget: "api", Next: 500 * time.Millisecond}), probing, `not started: refused by the breaker of budget "api": one probe is under way, next try in 500ms`},
 		{"denied", refusal(exec.BudgetDenied, 3, budget.Decision{Budget: "curl", Tokens: 0.39, Cap: 20, Next: 7 * time.Second}), facts{}, `retry refused by budget "curl": 0.3 of 20 tokens, next whole token in 7s`},
 		{"denied for good", refusal(exec.BudgetDenied, 3, budget.Decision{Budget: "run:x", Tokens: 0, Cap: 3, Next: -1}), facts{}, `retry refused by budget "run:x": 0 of 3 tokens, and none will come`},
@@ -106,7 +109,7 @@ func TestMessage(t *testing.T) {
 		{"unknown with --strict", stoppedBy(classify.Unknown, ""), facts{}, "stopped: unknown; to retry it anyway: --retry-exit 1"},
 		{"crash", edited(stoppedBy(classify.Unexpected, "signal/crash"), func(_ *exec.Outcome, a *exec.Attempt) {
 			a.Result = exec.Result{Code: -1, Signal: syscall.SIGSEGV}
-		}), facts{}, "stopped: unexpected (signal/crash); to retry it anyway: --retry-on transient,unknown,unexpected"},
+		}), facts{}, "stopped: unexpected (signal/crash); to retry it anyway: --rule 'transient: signal=SEGV'"},
 		{"timed out", edited(stoppedBy(classify.Transient, "retryx/timed-out"), func(_ *exec.Outcome, a *exec.Attempt) { a.TimedOut = true }), facts{}, "stopped: transient (retryx/timed-out); to retry it anyway: --retry-on transient,unknown"},
 		{"in spite of status 0", edited(stoppedBy(classify.Config, "redis-cli/access"), func(_ *exec.Outcome, a *exec.Attempt) { a.Result.Code = 0 }), facts{}, "stopped: config (redis-cli/access); to retry it anyway: --retry-on transient,unknown,config"},
 		{"user's own rule", stoppedBy(classify.Permanent, "flag/1"), facts{}, "stopped: permanent (flag/1); a rule of this command line says so"},
@@ -118,11 +121,18 @@ func TestMessage(t *testing.T) {
 		{"ambiguous, not settled", edited(stoppedBy(classify.Ambiguous, "curl/reset"), func(o *exec.Outcome, _ *exec.Attempt) {
 			o.Reconciliation = &exec.Reconciliation{After: 1, Answer: exec.Unclear}
 		}), facts{}, "stopped: ambiguous (curl/reset): --reconcile could not tell whether it happened; if repeating it does no harm: --idempotent"},
+		{"ambiguous by a hint", stoppedBy(classify.Ambiguous, "hint/class"), facts{}, "stopped: ambiguous (hint/class); to retry it anyway: --retry-exit 1"},
+		{"ambiguous by a configured rule", stoppedBy(classify.Ambiguous, "config/1"), facts{}, "stopped: ambiguous (config/1); to retry it anyway: --retry-exit 1"},
+		{"a set without transient", stoppedBy(classify.Unknown, ""), facts{retrySet: []classify.Class{classify.Permanent}}, "stopped: unknown; to retry it anyway: --retry-on permanent,unknown"},
+		{"corrections used up", stoppedBy(classify.Correctable, "jq/parse"), facts{corrects: true}, "stopped: correctable (jq/parse); no correction is left: --max-corrections; to retry it anyway: --retry-exit 1"},
 		{"ambiguous though idempotent", stoppedBy(classify.Ambiguous, "hint/class"), facts{idempotent: true}, "stopped: ambiguous (hint/class); to retry it anyway: --retry-exit 1"},
 		{"a reason from the future", edited(endedBy("tired", 0), func(*exec.Outcome, *exec.Attempt) {}), facts{}, "ended as retryable_failure: tired"},
 		{"secrets", edited(endedBy(exec.ByCancelToken, 1), func(o *exec.Outcome, _ *exec.Attempt) { o.CancelReason = "password=abc\x1b[0m" }), facts{}, "cancelled by the cancel file after attempt 1: password=***"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.f.retrySet == nil {
+				tt.f.retrySet = usual
+			}
 			if got := message(tt.o, tt.f); got != tt.want {
 				t.Errorf("message() = %q,\nwant %q", got, tt.want)
 			}

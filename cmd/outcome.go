@@ -9,8 +9,8 @@ package cmd
 //     not interleave. To fit, it is abridged in this order: attempts in the
 //     middle, evidence, warnings, long arguments, and then whatever is left;
 //     "abridged" says so.
-//   - Files and the journal get everything but the attempts between the first
-//     10 and the last 40.
+//   - Files and the journal get everything that exec.Outcome holds: of more than
+//     50 attempts the first 10 and the last 40.
 
 import (
 	"encoding/json"
@@ -38,9 +38,6 @@ const (
 	warningLimit  = 400
 	nameLimit     = 256 // tools, rules, steps and the like
 
-	attemptsAtHead = 10
-	attemptsAtTail = 40
-
 	timeFormat = "2006-01-02T15:04:05.000Z"
 )
 
@@ -50,7 +47,10 @@ type facts struct {
 	tool       string
 	effect     classify.Effect
 	idempotent bool
+	retrySet   []classify.Class
+	threshold  int  // failures in a row that open the breaker
 	reconcile  bool // there is a command to ask
+	corrects   bool // there is a command that corrects
 	step       string
 	runID      string
 	key        string
@@ -194,7 +194,7 @@ func attemptsOf(o *exec.Outcome, r *redactor) []attemptDocument {
 			d.Evidence = filled(r.line(v.Evidence, evidenceLimit))
 		}
 		if a.Verdict.RetryAfter > 0 {
-			d.RetryAfterMS = new(a.Verdict.RetryAfter.Milliseconds())
+			d.RetryAfterMS = new(ceilMS(a.Verdict.RetryAfter))
 		}
 		if a.Delay >= 0 {
 			d.DelayMS = new(a.Delay.Milliseconds())
@@ -335,11 +335,10 @@ func parseDocument(line []byte) (*document, error) {
 	return &d, nil
 }
 
-// full is the line for files and the journal, with at most 50 attempts.
+// full is the line for files and the journal.
 func (d *document) full() []byte {
 	t := *d
-	t.Attempts = ends(d.Attempts, attemptsAtHead, attemptsAtTail)
-	t.Abridged = d.Abridged || len(t.Attempts) < len(d.Attempts) || t.AttemptCount > len(t.Attempts)
+	t.Abridged = d.Abridged || t.AttemptCount > len(t.Attempts)
 	return t.encode()
 }
 
@@ -350,7 +349,6 @@ func (d *document) line(limit int) []byte {
 		return text
 	}
 	t := *d
-	t.Attempts = ends(d.Attempts, attemptsAtHead, attemptsAtTail)
 	t.Abridged = true
 	for _, a := range abridgements() {
 		if text := a.fit(&t, limit); len(text) <= limit {

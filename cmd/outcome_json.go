@@ -29,7 +29,7 @@ func (j *jsonText) document(d *document) {
 	j.key("rule").word(d.Rule)
 	j.key("message").string(d.Message)
 	j.key("exit_status").integer(int64(d.ExitStatus))
-	j.key("exit_code").code(d.ExitCode)
+	wholeNumber(j.key("exit_code"), d.ExitCode)
 	j.key("signal").word(d.Signal)
 	j.key("timed_out").boolean(d.TimedOut)
 	j.key("evidence").word(d.Evidence)
@@ -65,14 +65,14 @@ func (j *jsonText) attempt(a *attemptDocument) {
 	j.key("n").integer(int64(a.N))
 	j.key("started_at").string(a.StartedAt)
 	j.key("elapsed_ms").integer(a.ElapsedMS)
-	j.key("exit_code").code(a.ExitCode)
+	wholeNumber(j.key("exit_code"), a.ExitCode)
 	j.key("signal").word(a.Signal)
 	j.key("timed_out").boolean(a.TimedOut)
 	j.key("class").word(a.Class)
 	j.key("rule").word(a.Rule)
 	j.key("evidence").word(a.Evidence)
-	j.key("retry_after_ms").duration(a.RetryAfterMS)
-	j.key("delay_ms").duration(a.DelayMS)
+	wholeNumber(j.key("retry_after_ms"), a.RetryAfterMS)
+	wholeNumber(j.key("delay_ms"), a.DelayMS)
 	j.close('}')
 }
 
@@ -85,7 +85,7 @@ func (j *jsonText) budget(b *budgetDocument) {
 	j.key("refunded").integer(int64(b.Refunded))
 	j.key("tokens").float(b.Tokens)
 	j.key("capacity").float(b.Capacity)
-	j.key("next_token_ms").duration(b.NextTokenMS)
+	wholeNumber(j.key("next_token_ms"), b.NextTokenMS)
 	j.key("policy").word(b.Policy)
 	j.close('}')
 }
@@ -111,7 +111,7 @@ func (j *jsonText) reconciliation(r *reconciliationDocument) {
 	j.open('{')
 	j.key("after").integer(int64(r.After))
 	j.key("answer").string(r.Answer)
-	j.key("exit_code").code(r.ExitCode)
+	wholeNumber(j.key("exit_code"), r.ExitCode)
 	j.close('}')
 }
 
@@ -141,12 +141,6 @@ func (j *jsonText) null()           { *j = append(*j, "null"...) }
 func (j *jsonText) integer(n int64) { *j = strconv.AppendInt(*j, n, 10) }
 func (j *jsonText) boolean(b bool)  { *j = strconv.AppendBool(*j, b) }
 func (j *jsonText) word(s *string)  { optional(j, s, func(j *jsonText, s *string) { j.string(*s) }) }
-
-func (j *jsonText) code(n *int) { optional(j, n, func(j *jsonText, n *int) { j.integer(int64(*n)) }) }
-
-func (j *jsonText) duration(ms *int64) {
-	optional(j, ms, func(j *jsonText, n *int64) { j.integer(*n) })
-}
 
 func (j *jsonText) strings(list []string) {
 	array(j, list, func(j *jsonText, s *string) { j.string(*s) })
@@ -190,6 +184,10 @@ func (j *jsonText) encoded(v any) {
 		panic(err)
 	}
 	*j = append(*j, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}
+
+func wholeNumber[N int | int64](j *jsonText, n *N) {
+	optional(j, n, func(j *jsonText, n *N) { j.integer(int64(*n)) })
 }
 
 func optional[T any](j *jsonText, v *T, write func(*jsonText, *T)) {

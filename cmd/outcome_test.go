@@ -100,7 +100,7 @@ func TestDocumentOfEveryEnding(t *testing.T) {
 		{"killed: tail", started(killed), `"tail_truncated":true`},
 		{"not started", started(unstarted), `"exit_code":null,"signal":null`},
 		{"succeeded", started(good), `"class":null,"rule":null,"message"`},
-		{"cancelled while waiting", started(waiting), `"retry_after_ms":1,"delay_ms":null`},
+		{"cancelled while waiting", started(waiting), `"retry_after_ms":2,"delay_ms":null`},
 		{"reconciled", func(o *exec.Outcome) { o.Reconciliation = &exec.Reconciliation{After: 3, Answer: exec.Happened} }, `"reconciled":{"after":3,"answer":"happened","exit_code":0}`},
 		{"reconciled: unclear", func(o *exec.Outcome) {
 			o.Reconciliation = &exec.Reconciliation{After: 3, Answer: exec.Unclear, Exit: -1}

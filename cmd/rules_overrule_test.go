@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,9 @@ func stops() []stop {
 		{"unexpected status", nil, `exit 139`, "unexpected"},
 		{"signal", nil, `kill -SEGV $$`, "unexpected"},
 		{"unknown, strictly", []string{"--strict"}, `echo odd >&2; exit 6`, "unknown"},
+		{"unknown, of a narrow set", []string{"--retry-on", "permanent"}, `echo odd >&2; exit 6`, "unknown"},
+		{"killed, strictly", []string{"--strict"}, `kill -KILL $$`, "unexpected"},
+		{"ambiguous by a hint", nil, `echo class=ambiguous >> "$RETRYX_HINT"; exit 9`, "ambiguous"},
 		{"write that broke", []string{"--effect", "write"}, `echo "connection reset by peer" >&2; exit 7`, "ambiguous"},
 		{"write that hung", []string{"--effect", "write", "-t", shortLimit}, `exec sleep 9`, "ambiguous"},
 		{"hint", nil, `echo class=config >> "$RETRYX_HINT"; exit 8`, "config"},
@@ -35,7 +39,7 @@ func stops() []stop {
 // command to be retried, and one that succeeds to be left alone.
 func TestStopsSayHowToOverruleThem(t *testing.T) {
 	t.Parallel()
-	advice := regexp.MustCompile(`retryx: stopped: .*(?:to retry it anyway: |does no harm: )(--[a-z-]+(?: [\w,]+)?)`)
+	advice := regexp.MustCompile(`retryx: stopped: .*(?:to retry it anyway: |does no harm: )(--[a-z-]+)(?: '([^']+)'| ([\w,]+))?`)
 	for _, tc := range stops() {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,14 +60,14 @@ func TestStopsSayHowToOverruleThem(t *testing.T) {
 			if said == nil {
 				t.Fatalf("retryx -- %q gives no advice; it said:\n%s", tc.script, output)
 			}
-			flags := strings.Fields(said[1])
+			flags := slices.DeleteFunc(said[1:], func(s string) bool { return s == "" })
 			want := ended{"retryable_failure", "attempts_exhausted", 2}
 			if got, output := run(tc.script, flags...); got != want {
-				t.Errorf("retryx %s -- %q = %+v, want %+v; it said:\n%s", said[1], tc.script, got, want, output)
+				t.Errorf("retryx %q -- %q = %+v, want %+v; it said:\n%s", flags, tc.script, got, want, output)
 			}
 			flags = append(flags, "-t", "1m") // a success may take its time
 			if got, output := run("exit 0", flags...); got != recovered(1) {
-				t.Errorf("retryx %s of a success = %+v, want %+v; it said:\n%s", said[1], got, recovered(1), output)
+				t.Errorf("retryx %q of a success = %+v, want %+v; it said:\n%s", flags, got, recovered(1), output)
 			}
 		})
 	}

@@ -369,11 +369,13 @@ func (inv *invocation) effect() classify.Effect {
 }
 
 func (inv *invocation) facts(o *exec.Outcome) facts {
+	s := inv.settings
 	f := facts{
-		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: inv.settings.idempotent, reconcile: inv.settings.policy.Reconcile,
-		step: inv.settings.step, runID: inv.handed.runID, key: inv.handed.key, depth: inv.in.depth,
-		deadline: inv.settings.policy.Deadline, budgets: inv.ledger.Statuses(), breaker: inv.ledger.Breaker(),
-		status: endingOf(o, inv.settings.success, os.Getpid() == 1), version: Version(), redact: inv.redact,
+		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: s.idempotent,
+		retrySet: s.policy.RetryOn, threshold: s.threshold, reconcile: s.policy.Reconcile, corrects: s.policy.Correct,
+		step: s.step, runID: inv.handed.runID, key: inv.handed.key, depth: inv.in.depth,
+		deadline: s.policy.Deadline, budgets: inv.ledger.Statuses(), breaker: inv.ledger.Breaker(),
+		status: endingOf(o, s.success, os.Getpid() == 1), version: Version(), redact: inv.redact,
 	}
 	f.message = message(o, f)
 	return f
@@ -413,8 +415,8 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 }
 
 // atFirst reports whether the first attempt succeeded: then no line of ours is
-// due.
-func atFirst(o *exec.Outcome) bool { return o.Label == exec.Success && o.AttemptCount == 1 }
+// due. One that was reconciled had failed.
+func atFirst(o *exec.Outcome) bool { return o.Reason == exec.Succeeded && o.AttemptCount == 1 }
 
 // writesOutcome reports whether the outcome is asked for.
 func (inv *invocation) writesOutcome(o *exec.Outcome) bool {

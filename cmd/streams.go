@@ -115,7 +115,7 @@ func (s *streams) again() error {
 	}
 	if s.output != nil {
 		if err := s.output.CutBack(); err != nil {
-			return fmt.Errorf("cut stdout back: %w", err)
+			return err
 		}
 	}
 	if s.outSpool != nil && !s.hold {

@@ -6,10 +6,13 @@
 //	start an attempt -> judge how it ended -> Decide -> wait
 //
 // Decide (decide.go) is the decision table, a pure function; backoff.go holds
-// the delays, also pure; outcome.go holds what a run leaves behind, data only.
+// the delays, also pure; outcome.go holds what a run leaves behind, data only, and
+// delivery.go what becomes of it when kept output cannot be passed on.
 // Engine.Run (engine.go) is the only part with a clock: one goroutine and one
 // select (await.go) over the process, signals, timers, the cancel token and the
-// caller; the user's hooks (hook.go) are awaited in the same one.
+// caller; the user's hooks (hook.go) are awaited in the same one. Only a question
+// to the budget has a goroutine of its own, so that a signal ends its wait for a
+// lock or for the network.
 //
 // The invariants that tests hold it to:
 //

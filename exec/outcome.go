@@ -159,6 +159,20 @@ type Stop struct {
 	Reason Reason
 }
 
+// Final reports whether a nested retryx that ended so is not to be run again:
+// another attempt would meet the same refusal, or was ruled out where more was
+// known.
+func (s Stop) Final() bool {
+	switch s.Label {
+	case HardFailure, Cancelled, Abandoned:
+		return true
+	case RetryableFailure:
+		return s.Reason == BudgetDenied || s.Reason == BudgetUnavailable || s.Reason == CircuitOpen
+	case Success:
+	}
+	return false
+}
+
 // Correction is one answer of the corrector.
 type Correction struct {
 	After int // the attempt that it followed

@@ -5,8 +5,10 @@
 //
 //   - It has no policy. When to signal, terminate or kill is the caller's
 //     decision; nothing here is retried and no signal is ever sent unasked.
-//   - Nothing polls for the exit. One goroutine waits in the kernel for the
-//     child, one more copies each captured stream, and there are no others.
+//   - Nothing polls for the exit where the system can tell it. One goroutine
+//     waits in the kernel for the child, one more copies each captured stream,
+//     one feeds a replay; a group that is being ended has one while it outlives
+//     its leader.
 //   - A descriptor the caller inherited reaches the child untouched; one that
 //     this package opened never does, apart from the child's own 0, 1 and 2.
 //   - No signal is sent to a process number that may have been given away:
@@ -103,9 +105,6 @@ type Result struct {
 	WriteErr error
 	// WaitErr is set when the system lost the exit status; Code is then -1.
 	WaitErr error
-	// MaxRSS is the largest resident size in bytes of the child or of one of
-	// its reaped children.
-	MaxRSS int64
 }
 
 // Start starts the process. The error is a *StartError; a child never exists
@@ -214,25 +213,34 @@ func (p *Process) streams() []*stream {
 // wait is the one goroutine that follows the child to its end.
 func (p *Process) wait() {
 	waitable(p.pid)
-	p.reap()
+	for !p.reap() { // the system could not be asked to wait
+		<-time.NewTimer(unwatchedPause).C
+	}
 	close(p.exited)
 	p.result.Unended = !p.awaitGroup()
 	p.settle()
 	close(p.done)
 }
 
-// reap takes the exit status. Between waitable and here the child is a zombie
-// and its number cannot be reused; the lock makes the number unusable for
-// signals in the same moment in which the system may give it away.
-func (p *Process) reap() {
+// unwatchedPause is how often a child is looked at that cannot be waited for.
+const unwatchedPause = 10 * time.Millisecond
+
+// reap takes the exit status; it reports false for a child that has not ended.
+// Between waitable and here the child is a zombie and its number cannot be
+// reused; the lock makes the number unusable for signals in the same moment in
+// which the system may give it away. So nothing may wait under it.
+func (p *Process) reap() bool {
+	var pid int
 	var status syscall.WaitStatus
-	var usage syscall.Rusage
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := ignoreEINTR(func() error {
-		_, err := syscall.Wait4(p.pid, &status, 0, &usage)
+	err := ignoreEINTR(func() (err error) {
+		pid, err = syscall.Wait4(p.pid, &status, syscall.WNOHANG, nil)
 		return err
 	})
+	if err == nil && pid == 0 {
+		return false
+	}
 	p.reaped = true
 	p.gone = p.group == Shared || !p.probe()
 	switch {
@@ -245,7 +253,7 @@ func (p *Process) reap() {
 	default:
 		p.result.Code = status.ExitStatus()
 	}
-	p.result.MaxRSS = maxRSS(&usage)
+	return true
 }
 
 // settle waits for the captured output and completes the result.

@@ -1,10 +1,6 @@
 package proc
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // The states of a process in sys/proc.h.
 const (
@@ -33,6 +29,3 @@ func living(pgid int) []int {
 	}
 	return list
 }
-
-// maxRSS is in bytes on Darwin already.
-func maxRSS(usage *syscall.Rusage) int64 { return usage.Maxrss }

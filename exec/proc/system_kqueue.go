@@ -29,9 +29,9 @@ func systemAttr(group Group, _ *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: group == New}
 }
 
-// waitable blocks until the child has ended, and leaves it to be reaped. A
-// child that is a zombie already cannot be watched any more, which is an answer
-// too.
+// waitable blocks until the child has ended, and leaves it to be reaped. It
+// returns at once where there is no queue to be had (EMFILE). A child that is a
+// zombie already cannot be watched any more, which is an answer too.
 func waitable(pid int) {
 	queue, err := unix.Kqueue()
 	if err != nil {

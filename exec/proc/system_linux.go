@@ -134,6 +134,3 @@ func awaitMember(pgid int, limit time.Duration) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	_, _ = unix.Poll(fds, int(limit.Milliseconds())+1)
 }
-
-// maxRSS converts to bytes: Linux counts in KiB.
-func maxRSS(usage *syscall.Rusage) int64 { return int64(usage.Maxrss) << 10 } //nolint:unconvert // 32 bits wide on some machines
