@@ -13,15 +13,17 @@ import (
 
 // A wait counts as stated when the other side asks for it: a header, a field of
 // an error, or a sentence such as "try again in 18.6s". A client that tells of
-// its own plans ("Retrying in 35 seconds") states nothing. The last statement
-// of the output counts.
+// its own plans ("Retrying in 35 seconds") or prints its settings
+// ("retry_delay=600") states nothing, and neither does what will be over some
+// day ("the certificate expires in 45 days"). The last statement of the output
+// counts.
 
 // maxStated bounds what is believed, so that no arithmetic overflows.
 const maxStated = 366 * 24 * time.Hour
 
 const (
 	// quantity is a number with a unit, or several: 18.6s, 1h 2m, 6m0s.
-	quantity = `((?:\d+(?:[.,]\d+)?['"]?\s*(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b\s*(?:,|and)?\s*|\d+[hm](?:\d+[ms])*(?:\d+(?:\.\d+)?s)?\s*)+)`
+	quantity = `((?:\d+(?:,\d{3})*(?:[.,]\d+)?['"]?\s*(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b\s*(?:,|and)?\s*|\d+[hm](?:\d+[ms])*(?:\d+(?:\.\d+)?s)?\s*)+)`
 	quote    = `["'\\]*`
 )
 
@@ -38,12 +40,12 @@ func statements() []statement {
 		{literalPattern(`retry-?after(?:-?(?:secs|seconds))?`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`+quote+`\s*(?:,|}|\]|\)|;|$|\s)`, "retry-after", "retryafter"), inUnits(time.Second)},
 		{literalPattern(`retry-after`+quote+`\s*[:=]\s*`+quote+`((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? [^"'\\]{10,32}(?:gmt|utc|\d{4}))`, "retry-after"), asDate},
 		{literalPattern(`retry_?after_?(?:ms|millis|milliseconds)`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`, "retry_after", "retryafter"), inUnits(time.Millisecond)},
-		{literalPattern(`retry_?(?:after|in|delay)(?:_?(?:s|sec|secs|seconds))?`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`+quote+`\s*(?:,|}|\]|\)|;|$|\s)`, "retry"), inUnits(time.Second)},
-		{literalPattern(`retry_?-?(?:delay|after|in)`+quote+`\s*[:=]\s*`+quote+quantity, "retry"), asQuantity},
+		{literalPattern(`retry_?(?:after|in)(?:_?(?:s|sec|secs|seconds))?`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`+quote+`\s*(?:,|}|\]|\)|;|$|\s)`, "retry"), inUnits(time.Second)},
+		{literalPattern(`retry_?-?(?:delay`+quote+`\s*:|(?:after|in)`+quote+`\s*[:=])\s*`+quote+quantity, "retry"), asQuantity},
 		{literalPattern(`x-ratelimit-reset-after`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`, "reset-after"), inUnits(time.Second)},
 		{literalPattern(`(?:try|retry)(?: (?:again|this|the|your|request|requests|operation|it|call|message|please))* (?:in|after)(?: about| approximately| at least)? ['"]?`+quantity, "retry", "try again", "try after", "try in"), asQuantity},
 		{literalPattern(`(?:wait|waiting)(?: for)?(?: about| at least| another)? `+quantity+`(?:before|and (?:try|retry)|then|until|to )`, "wait"), asQuantity},
-		{literalPattern(`(?:available|resets?|expires|lifted|refill\w*)(?: again)? in `+quantity, "available", "reset", "expires", "lifted", "refill"), asQuantity},
+		{literalPattern(`(?:available again|(?:resets?|lifted|refill\w*)(?: again)?) in `+quantity, "available again", "reset", "lifted", "refill"), asQuantity},
 		{literalPattern(`a wait of (\d+) seconds is required`, "a wait of"), inUnits(time.Second)},
 		{literalPattern(`flood_(?:premium_)?wait_(\d+)`, "flood_"), inUnits(time.Second)},
 		{literalPattern(`(?:retry|try again) after (\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d(?:\.\d+)?\s?(?:z|utc|gmt|[+-]\d\d:?\d\d)?)`, "retry after", "try again after"), asTimestamp},
@@ -54,13 +56,9 @@ func literalPattern(expr string, need ...string) ruleset.Expression {
 	return ruleset.Expression{Expr: expr, Need: [][]string{need}}
 }
 
-// RetryAfter finds the wait that an output states. now is when it was written,
+// statedWait finds the wait that an output states. now is when it was written,
 // for waits stated as a date without a Date header beside it; with a zero now
 // such dates are not understood. Waits of zero and in the past are none.
-func RetryAfter(output []byte, now time.Time) (time.Duration, bool) {
-	return statedWait(newText(clean(output)), now)
-}
-
 func statedWait(t *text, now time.Time) (time.Duration, bool) {
 	var wait time.Duration
 	at := -1
@@ -104,7 +102,7 @@ func inUnits(unit time.Duration) func(string, *text, int, time.Time) (time.Durat
 }
 
 func times(number string, unit time.Duration) (time.Duration, bool) {
-	n, err := strconv.ParseFloat(strings.ReplaceAll(number, ",", "."), 64)
+	n, err := strconv.ParseFloat(plainNumber(number), 64)
 	if err != nil || n < 0 {
 		return 0, false
 	}
@@ -112,6 +110,19 @@ func times(number string, unit time.Duration) (time.Duration, bool) {
 		return maxStated, true
 	}
 	return time.Duration(math.Round(n * float64(unit))), true
+}
+
+// plainNumber takes out commas that group thousands, which are followed by
+// exactly three digits, and writes any other one as a point: 1,200 and 18,6.
+func plainNumber(number string) string {
+	head, rest, found := strings.Cut(number, ",")
+	switch {
+	case !found:
+		return number
+	case head != "0" && len(span(rest, digit)) == len("000"):
+		return head + plainNumber(rest)
+	}
+	return head + "." + rest
 }
 
 func asQuantity(value string, _ *text, _ int, _ time.Time) (time.Duration, bool) {

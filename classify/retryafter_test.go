@@ -1,13 +1,11 @@
-package classify_test
+package classify
 
 import (
 	"testing"
 	"time"
-
-	"github.com/retryx/retryx/classify"
 )
 
-func TestRetryAfter(t *testing.T) {
+func TestStatedWait(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tc := range []struct {
 		text string
@@ -37,6 +35,19 @@ func TestRetryAfter(t *testing.T) {
 		{"retry after 2026-01-02 03:05:05 UTC", time.Minute},
 		{"try again in 10s\ntry again in 20s", 20 * time.Second},
 		{"\x1b[31mtry again in 7s\x1b[0m", 7 * time.Second},
+		{"try again in 1,200 seconds", 20 * time.Minute},
+		{"try again in 1,234,567.5 ms", 1234567500 * time.Microsecond},
+		{"try again in 18,6 seconds", 18600 * time.Millisecond},
+		{"try again in 0,500 seconds", 500 * time.Millisecond},
+		{"the service will be available again in 2 minutes", 2 * time.Minute},
+		{"your quota resets again in 90 seconds", 90 * time.Second},
+		{"WARNING: your license expires in 20 days", 0},
+		{"Certificate expires in 45 days", 0},
+		{"cache expires in 2h", 0},
+		{"the report will be available in 3 days", 0},
+		{"retry_delay=600", 0},
+		{"retry_delay=600s", 0},
+		{`"retry_delay": 600`, 0},
 		{"Retrying in 35 seconds", 0},
 		{"Warning: Problem : HTTP error. Will retry in 1 seconds. 2 retries left.", 0},
 		{"we will retry after 5 seconds", 0},
@@ -49,16 +60,16 @@ func TestRetryAfter(t *testing.T) {
 		{"", 0},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
-			got, ok := classify.RetryAfter([]byte(tc.text), now)
+			got, ok := statedWait(newText(clean([]byte(tc.text))), now)
 			if got != tc.want || ok != (tc.want > 0) {
-				t.Errorf("RetryAfter(%q) = %v, %t, want %v", tc.text, got, ok, tc.want)
+				t.Errorf("statedWait(%q) = %v, %t, want %v", tc.text, got, ok, tc.want)
 			}
 		})
 	}
 }
 
-func TestRetryAfterWithoutAClock(t *testing.T) {
-	if got, ok := classify.RetryAfter([]byte("Retry-After: Fri, 02 Jan 2026 03:05:05 GMT"), time.Time{}); ok {
-		t.Errorf("RetryAfter(a date, zero now) = %v, want none", got)
+func TestStatedWaitWithoutAClock(t *testing.T) {
+	if got, ok := statedWait(newText("Retry-After: Fri, 02 Jan 2026 03:05:05 GMT"), time.Time{}); ok {
+		t.Errorf("statedWait(a date, zero now) = %v, want none", got)
 	}
 }
