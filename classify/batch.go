@@ -27,7 +27,7 @@ type question struct {
 // answer is one line of a batch's output.
 type answer struct {
 	ID           json.RawMessage `json:"id"`
-	Class        Class           `json:"class"`
+	Class        *Class          `json:"class"` // null: it is a success
 	Effect       Effect          `json:"effect"`
 	Rule         *string         `json:"rule"`
 	Action       string          `json:"action"`
@@ -47,10 +47,13 @@ func (c Class) Action() string {
 	return "stop"
 }
 
-// Batch classifies JSON lines, one failure each, with the built-in rules and
-// what the user says, and writes one JSON line for each, in order. show is applied to every piece of evidence before it is
-// written, for redaction; nil leaves it as it is. Empty lines are skipped. The
-// first malformed line ends the batch with an error that names it.
+// Batch classifies JSON lines, one finished command each, with the built-in
+// rules and what the user says, and writes one JSON line for each, in order.
+// Status 0 is a success, which has no class and for which there is nothing to
+// do but stop, unless a rule that names the status says otherwise. show is
+// applied to every piece of evidence before it is written, for redaction; nil
+// leaves it as it is. Empty lines are skipped. The first malformed line ends the
+// batch with an error that names it.
 func Batch(r io.Reader, w io.Writer, o Options, show func(string) string) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -90,12 +93,15 @@ func answerTo(line []byte, o Options) (answer, error) {
 		return answer{}, err
 	}
 	c := New(ReadWith(q.Argv, o.Files), o)
-	v := c.Classify(a)
-	id := q.ID
-	if id == nil {
-		id = json.RawMessage("null")
+	ans := answer{ID: q.ID, Effect: c.Effect(), Action: "stop"}
+	if ans.ID == nil {
+		ans.ID = json.RawMessage("null")
 	}
-	ans := answer{ID: id, Class: v.Class, Effect: c.Effect(), Action: v.Class.Action(), Evidence: v.Evidence}
+	v, failed := c.outcome(a)
+	if !failed {
+		return ans, nil
+	}
+	ans.Class, ans.Action, ans.Evidence = &v.Class, v.Class.Action(), v.Evidence
 	if v.Rule != "" {
 		ans.Rule = &v.Rule
 	}
@@ -103,6 +109,14 @@ func answerTo(line []byte, o Options) (answer, error) {
 		ans.RetryAfterMS = &ms
 	}
 	return ans, nil
+}
+
+// outcome judges an attempt of which it is not known yet whether it failed.
+func (c *Classifier) outcome(a Attempt) (Verdict, bool) {
+	if a.Exit == 0 && a.Signal == 0 && !a.TimedOut {
+		return c.SuccessRuleMatch(a)
+	}
+	return c.Classify(a), true
 }
 
 func (q *question) attempt() (Attempt, error) {

@@ -282,6 +282,9 @@ func TestBatch(t *testing.T) {
 {"id":2,"argv":["./x"],"signal":"SIGSEGV"}
 {"id":"c","argv":["./x"],"exit":1,"signal":6}
 {"id":"d","argv":["./x"],"exit":1,"stderr":"HTTP 429, try again in 2s <now>"}
+{"id":"e","argv":["./x"],"exit":0,"stderr":"warning: connection refused, taking the copy"}
+{"id":"f","argv":["dig","x"],"exit":0,"stdout":";; ->>HEADER<<- opcode: QUERY, status: SERVFAIL, id: 1"}
+{"id":"g","argv":["./x"],"exit":0,"timed_out":true}
 `
 	var out bytes.Buffer
 	if err := classify.Batch(strings.NewReader(in), &out, classify.Options{}, func(s string) string { return s }); err != nil {
@@ -300,6 +303,9 @@ func TestBatch(t *testing.T) {
 		{"id": 2.0, "class": "unexpected", "effect": "unknown", "rule": "signal/crash", "action": "stop", "retry_after_ms": nil, "evidence": ""},
 		{"id": "c", "class": "unexpected", "effect": "unknown", "rule": "signal/crash", "action": "stop", "retry_after_ms": nil, "evidence": ""},
 		{"id": "d", "class": "transient", "effect": "unknown", "rule": "http/too-many-requests", "action": "retry", "retry_after_ms": 2000.0, "evidence": "HTTP 429, try again in 2s <now>"},
+		{"id": "e", "class": nil, "effect": "unknown", "rule": nil, "action": "stop", "retry_after_ms": nil, "evidence": ""},
+		{"id": "f", "class": "transient", "effect": "read", "rule": "dig/servfail", "action": "retry", "retry_after_ms": nil, "evidence": ";; ->>HEADER<<- opcode: QUERY, status: SERVFAIL, id: 1"},
+		{"id": "g", "class": "transient", "effect": "unknown", "rule": "retryx/timed-out", "action": "retry", "retry_after_ms": nil, "evidence": ""},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("Batch differs (-want +got):\n%s", d)

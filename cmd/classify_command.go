@@ -38,8 +38,10 @@ failure it was, what a run would do about it, and which rule says so. The flags
 that judge a run's failures work here too.
 
 With --batch stdin holds JSON lines {"id","argv","exit","signal","timed_out",
-"stderr","stdout"}; one line of JSON answers each, by the built-in rules and those that the
-flags give (--rule and its shorthands, --rules, --effect, --idempotent).`,
+"stderr","stdout"}; one line of JSON answers each, by the built-in rules and
+those that the flags give (--rule and its shorthands, --rules, --effect,
+--idempotent). A success has class null and action "stop": there is nothing to
+retry.`,
 		Example: `  retryx classify --exit 7 -- curl -fsS https://example.com/ < stderr.txt
   retryx classify --tool npm --exit 1 --stdout out.txt < stderr.txt
   retryx classify --timed-out -- npm publish < /dev/null
