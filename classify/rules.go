@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/retryx/retryx/classify/internal/ruleset"
 )
@@ -101,6 +102,22 @@ func textCondition(r *Rule, key, expr string) error {
 		r.Output = p
 	}
 	return nil
+}
+
+// made holds the rules of the built-in files that were asked for.
+var made sync.Map //nolint:gochecknoglobals // they are made of constants: nobody can tell who asked first
+
+// rulesOf returns the rules of a file. Those of the built-in ones are not made
+// before a failure is to be judged.
+func rulesOf(f *ruleset.File) []ruleset.Rule {
+	if f.Later == nil {
+		return f.Rules
+	}
+	rules, ok := made.Load(f)
+	if !ok {
+		rules, _ = made.LoadOrStore(f, f.Later())
+	}
+	return rules.([]ruleset.Rule)
 }
 
 // Builtins yields every built-in rule, in the order of files and rules.

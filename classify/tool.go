@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/retryx/retryx/classify/internal/ruleset"
 )
@@ -206,19 +205,3 @@ type toolName struct {
 
 // builtin returns the generated tables.
 func builtin() *tables { return &tables{files: builtinFiles[:], names: builtinNames[:]} }
-
-// made holds the rules of the built-in files that were asked for.
-var made sync.Map //nolint:gochecknoglobals // they are made of constants: nobody can tell who asked first
-
-// rulesOf returns the rules of a file. Those of the built-in ones are not made
-// before a failure is to be judged.
-func rulesOf(f *ruleset.File) []ruleset.Rule {
-	if f.Later == nil {
-		return f.Rules
-	}
-	rules, ok := made.Load(f)
-	if !ok {
-		rules, _ = made.LoadOrStore(f, f.Later())
-	}
-	return rules.([]ruleset.Rule)
-}

@@ -14,10 +14,9 @@ import (
 // must be in every match; a line that lacks them is never given to it.
 
 const (
-	maxProduct   = 192 // strings that a sequence may be spelled out to
-	maxLiterals  = 192 // more literals than this are no filter any more
-	shortLiteral = 3   // bytes; shorter ones are found in too many lines
-	maxClass     = 10  // a class of more characters says nothing worth searching for
+	maxProduct  = 192 // strings that a sequence may be spelled out to
+	maxLiterals = 192 // more literals than this are no filter any more
+	maxClass    = 10  // a class of more characters says nothing worth searching for
 )
 
 // Compile reads an expression of a rules file: RE2, case-insensitive, matched
@@ -94,11 +93,6 @@ func alternatives(expr string) []string {
 		}
 	}
 	return append(out, expr[start:])
-}
-
-// Cheap reports whether literals keep most lines away from the expression.
-func (e *Expression) Cheap() bool {
-	return slices.ContainsFunc(e.Need, func(set []string) bool { return minLen(set) >= shortLiteral })
 }
 
 // useful keeps the few sets that filter best, the best first.
