@@ -27,6 +27,7 @@ local AGE = HOUR / 6        -- how old they may be
 local FRESH = HOUR / 60     -- ten successes younger than this teach nothing
 local LONGEST = HOUR / 12   -- the longest cooldown after failed probes
 local LONGEST_LEASE = DAY
+local LONGEST_REST = 365 * DAY -- whatever cooldown is asked for
 local OPERATIONS = 16       -- how many are remembered
 local DIRTY_MS = 7 * DAY / 1000
 local FOREVER_MS = 3650 * DAY / 1000
@@ -66,12 +67,12 @@ end
 local function between(n, low, high) return n >= low and n <= high end
 
 local function sensible(r)
-  for _, name in ipairs({ 'granted', 'denied', 'refunded', 'deposits', 'resets', 'anomalies', 'generation', 'failures', 'open_for' }) do
+  for _, name in ipairs({ 'granted', 'denied', 'refunded', 'deposits', 'resets', 'anomalies', 'generation', 'failures' }) do
     if r[name] < 0 then return false end
   end
   return between(r.capacity, 0, 1000000) and between(r.refill, 0, 1000 * HOUR) and between(r.bonus, 0, 1000000)
     and between(r.tokens, 0, r.capacity * 1000000) and between(r.part, 0, HOUR - 1)
-    and between(r.state, CLOSED, HALF_OPEN) and string.find(r.holder, '^%d+$') ~= nil
+    and between(r.state, CLOSED, HALF_OPEN) and between(r.open_for, 0, LONGEST_REST) and string.find(r.holder, '^%d+$') ~= nil
 end
 
 -- recent is text: f or s and the time of each outcome, oldest first.
@@ -184,8 +185,8 @@ end
 
 local threshold, cooldown, lease, nonce
 local function rule()
-  threshold, cooldown = tonumber(ARGV[10]), tonumber(ARGV[11])
-  lease, nonce = min(tonumber(ARGV[12]), LONGEST_LEASE), ARGV[13]
+  threshold, nonce = tonumber(ARGV[10]), ARGV[13]
+  cooldown, lease = min(tonumber(ARGV[11]), LONGEST_REST), min(tonumber(ARGV[12]), LONGEST_LEASE)
 end
 
 local function unstick()

@@ -339,6 +339,7 @@ func TestDamagedRecord(t *testing.T) {
 		"missing field":   {"HDEL", "part"},
 		"outcomes":        {"HSET", "recent", "f1 x2"},
 		"holder":          {"HSET", "holder", "me"},
+		"endless rest":    {"HSET", "open_for", "31536000000001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.do(t, "FLUSHALL")

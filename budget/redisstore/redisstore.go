@@ -231,7 +231,7 @@ func breaker(rule budget.BreakerRule, nonce uint64) []any {
 	return []any{rule.Threshold, micros(rule.Cooldown), micros(rule.Lease), strconv.FormatUint(nonce, 10)}
 }
 
-// micros rounds up: nothing ends early. The longest duration is below 2^53.
+// micros rounds up: nothing ends early. What is beyond 2^53 the script cuts off.
 func micros(d time.Duration) int64 {
 	us := d.Microseconds()
 	if d%time.Microsecond > 0 {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -327,7 +328,7 @@ func rules() *rapid.Generator[budget.BreakerRule] {
 	return rapid.Custom(func(t *rapid.T) budget.BreakerRule {
 		return budget.BreakerRule{
 			Threshold: rapid.IntRange(1, 6).Draw(t, "threshold"),
-			Cooldown:  rapid.OneOf(times(time.Minute), times(10*time.Hour)).Draw(t, "cooldown"),
+			Cooldown:  rapid.OneOf(times(time.Minute), times(10*time.Hour), times(math.MaxInt64)).Draw(t, "cooldown"),
 			Lease:     rapid.OneOf(times(time.Minute), times(30*time.Hour)).Draw(t, "lease"),
 		}
 	})
