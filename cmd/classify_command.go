@@ -65,7 +65,7 @@ retry.`,
 		if o.batch {
 			return o.judgeBatch(c.Flags(), args)
 		}
-		return o.judgeOne(args)
+		return o.judgeOne(args, emptyFlags(c.Flags()))
 	}
 	return c
 }
@@ -140,9 +140,9 @@ func (o *classifyOptions) read(problems []string) (*settings, error) {
 	return s, nil
 }
 
-func (o *classifyOptions) judgeOne(args []string) error {
-	a, problems := o.attempt(args)
-	s, err := o.read(append(problems, o.format.problems()...))
+func (o *classifyOptions) judgeOne(args, problems []string) error {
+	a, more := o.attempt(args)
+	s, err := o.read(slices.Concat(problems, more, o.format.problems()))
 	if err != nil {
 		return err
 	}

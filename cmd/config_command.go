@@ -106,10 +106,11 @@ func newConfigCheck(o *configOptions) *cobra.Command {
   retryx config check "$HOME/.config/retryx/config.yaml"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			problems := emptyFlags(c.Flags())
 			if len(args) > 0 {
-				return checkFiles(c.OutOrStdout(), c.ErrOrStderr(), args)
+				return checkFiles(c.OutOrStdout(), c.ErrOrStderr(), args, problems)
 			}
-			return o.check(c.OutOrStdout(), c.ErrOrStderr())
+			return o.check(c.OutOrStdout(), c.ErrOrStderr(), problems)
 		},
 	}
 	o.addConfig(c)
@@ -119,8 +120,8 @@ func newConfigCheck(o *configOptions) *cobra.Command {
 
 // check checks what a run would read, the variables of the environment
 // included, with the chosen profile and with every other one.
-func (o *configOptions) check(out, diag io.Writer) error {
-	var problems []string
+// Its error also names the problems that the caller has found already.
+func (o *configOptions) check(out, diag io.Writer, problems []string) error {
 	r, _, err := o.resolve(o.profile)
 	if !collect(&problems, err) {
 		return err
@@ -157,8 +158,8 @@ func approve(out io.Writer, files []string) error {
 }
 
 // checkFiles checks files one by one, without what stands below or above them.
-func checkFiles(out, diag io.Writer, paths []string) error {
-	var problems []string
+// Its error also names the problems that the caller has found already.
+func checkFiles(out, diag io.Writer, paths, problems []string) error {
 	keys := settingsByKey()
 	for _, path := range paths {
 		content, warning, err := configPlace{path: path, named: true}.read(os.Geteuid())
@@ -197,6 +198,9 @@ func newConfigPath(o *configOptions) *cobra.Command {
 		Example: "  retryx config path",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if problems := emptyFlags(c.Flags()); len(problems) > 0 {
+				return &usageError{problems}
+			}
 			places := systemPlaces(o.env.variables())
 			for _, place := range places.list(o.explicit()) {
 				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", place.path, place.state(places.uid)); err != nil {

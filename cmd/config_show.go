@@ -61,7 +61,7 @@ func newConfigShow(o *configOptions) *cobra.Command {
 	o.addProfile(c)
 	format := addFormat(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		shown, err := o.show(format.problems())
+		shown, err := o.show(append(emptyFlags(c.Flags()), format.problems()...))
 		if err != nil {
 			return err
 		}

@@ -91,3 +91,24 @@ func flagSpelling(name string) string {
 	}
 	return "--" + name
 }
+
+// emptyFlags finds the flags of a subcommand's own that were given no value: with
+// --run-id "$ID" and an empty ID the answer would be about somebody else's run.
+// Those that a run has too are the resolver's.
+func emptyFlags(flags *pflag.FlagSet) []string {
+	var problems []string
+	flags.Visit(func(f *pflag.Flag) {
+		if _, ofRun := f.Value.(flagValue); ofRun || !isEmpty(f.Value) {
+			return
+		}
+		problems = append(problems, "--"+f.Name+": wants a value")
+	})
+	return problems
+}
+
+func isEmpty(v pflag.Value) bool {
+	if values, ok := v.(pflag.SliceValue); ok {
+		return len(values.GetSlice()) == 0
+	}
+	return v.String() == ""
+}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +25,8 @@ func newHistoryCommand(env Env) *cobra.Command {
 	f.complete(c)
 	c.Flags().IntVarP(&last, "last", "n", last, "show this `many`; 0 for all")
 	form := addFormat(c, "table", "json")
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		problems := append(f.problems(time.Now()), form.problems()...)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		problems := slices.Concat(emptyFlags(c.Flags()), f.problems(time.Now()), form.problems())
 		if last < 0 {
 			problems = append(problems, "--last: must not be negative")
 		}

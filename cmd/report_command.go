@@ -22,13 +22,13 @@ func newReportCommand(env Env, status *int) *cobra.Command {
 	c.Flags().StringVar(&runID, "run-id", "", "the run's `id`; else RETRYX_RUN_ID, else the newest run")
 	c.Flags().StringSliceVar(&expect, "expect", nil, "`steps` that must have run, separated by commas")
 	form := addFormat(c, "json", "markdown", "text")
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		if runID == "" {
 			runID = env.variables()[envRunID]
 		}
 		all := runs{}
 		newest := runID
-		err := r.each(args, form.problems(), []string{runID}, func(d *document) {
+		err := r.each(args, append(emptyFlags(c.Flags()), form.problems()...), []string{runID}, func(d *document) {
 			if runID != "" && d.RunID != runID {
 				return
 			}

@@ -76,9 +76,9 @@ func newStatsCommand(env Env) *cobra.Command {
 	f.complete(c)
 	form := addFormat(c, "table", "json", "prometheus")
 	c.Flags().StringVar(&output, "output", "", "write to this `file`, whole or not at all")
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		t := tallies{}
-		problems := append(f.problems(time.Now()), form.problems()...)
+		problems := slices.Concat(emptyFlags(c.Flags()), f.problems(time.Now()), form.problems())
 		if r.growing = form.text == "prometheus"; r.growing && f.since != "" {
 			problems = append(problems, "--since: counters only grow, so they cannot begin at a time; leave it out and ask Prometheus for the increase")
 		}
