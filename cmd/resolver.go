@@ -99,6 +99,9 @@ func (r *resolver) text(name string) string {
 	if rival, overruled := r.overruled(name); overruled {
 		return rival.instead(name)
 	}
+	if leader, follows := r.follows(name); follows {
+		name = leader
+	}
 	return r.said(name)
 }
 

@@ -2,7 +2,10 @@ package cmd
 
 // Switches that say something about another setting. Of two that contradict
 // each other the one from the stronger source counts, as of two values of one
-// setting; two from one source are refused.
+// setting; two from one source are refused. And two delays, of which the one that
+// nobody gave follows the other.
+
+import "cmp"
 
 // rivals are a switch and the setting that it stands against.
 type rivals struct {
@@ -65,7 +68,30 @@ func (r *resolver) source(name string) (string, origin) {
 	if c, overruled := r.overruled(name); overruled {
 		name = c.against(name)
 	}
+	if leader, follows := r.follows(name); follows {
+		name = leader
+	}
 	return name, r.origin(name)
+}
+
+// follows reports whether a delay that nobody gave is that of the other setting,
+// as the longest one is never shorter than the first.
+func (r *resolver) follows(name string) (leader string, follows bool) {
+	order := 1
+	switch name {
+	case "max-delay":
+		leader = "delay"
+	case "delay":
+		leader, order = "max-delay", -1
+	default:
+		return "", false
+	}
+	if r.origin(name).given() || !r.origin(leader).given() {
+		return "", false
+	}
+	led, err := parseDuration(r.said(leader))
+	own, _ := parseDuration(r.said(name))
+	return leader, err == nil && cmp.Compare(led, own) == order
 }
 
 // refuseRivals finds contradictions that no order of sources resolves.

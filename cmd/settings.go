@@ -22,7 +22,7 @@ type settings struct {
 	policy exec.Policy
 
 	rules       []classify.Rule // from flags, in order
-	configRules []classify.Rule // from configuration and profiles
+	configRules []classify.Rule // from the environment, configuration and profiles
 	ruleFiles   []classify.Rules
 	success     []classify.Range
 	effect      classify.Effect

@@ -9,18 +9,18 @@ import (
 )
 
 // shortRules turns the rule flags and their shorthands into rules, and keeps
-// those of files apart, as they are of a lower rank. Within one source stop
-// beats retry, so their order does not matter.
-func (r *resolver) shortRules() (flags, files []classify.Rule) {
+// those of variables and files apart, as they are of a lower rank. Within one
+// source stop beats retry, so their order does not matter.
+func (r *resolver) shortRules() (flags, others []classify.Rule) {
 	add := func(name, spec string) {
 		rule, err := classify.ParseRule(spec)
 		switch {
 		case err != nil:
 			r.problem(name, "%s", err)
-		case r.origin(name).kind == fromConfig:
-			files = append(files, rule)
-		default:
+		case r.origin(name).kind == fromFlag:
 			flags = append(flags, rule)
+		default:
+			others = append(others, rule)
 		}
 	}
 	for _, spec := range r.list("rule") {
@@ -31,7 +31,7 @@ func (r *resolver) shortRules() (flags, files []classify.Rule) {
 			add(short.name, short.rule(v))
 		}
 	}
-	return flags, files
+	return flags, others
 }
 
 // shorthand is a flag that stands for a rule with one condition.

@@ -63,19 +63,19 @@ func parseDuration(s string) (time.Duration, error) {
 	switch {
 	case err != nil && tooLong(s):
 		return longest, nil
+	case err != nil && isNumber(s) && strings.HasPrefix(s, "-"), err == nil && d < 0:
+		return 0, fmt.Errorf("must not be negative, not %q", s)
 	case err != nil && isNumber(s):
 		return 0, fmt.Errorf("%q has no unit; write %ss for seconds or %sm for minutes", s, s, s)
 	case err != nil:
 		return 0, fmt.Errorf("want a duration such as 500ms, 30s, 5m or 2h, not %q", s)
-	case d < 0:
-		return 0, fmt.Errorf("must not be negative, not %q", s)
 	}
 	return min(d, longest), nil
 }
 
 func isNumber(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
-	return err == nil
+	f, err := strconv.ParseFloat(s, 64)
+	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
 // tooLong reports whether s is a well-formed duration of one number and one
