@@ -3,6 +3,7 @@ package statefile
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,12 +15,12 @@ import (
 // List returns the names in a directory of the state directory, sorted. One that
 // does not exist has none.
 func (d Dir) List(sub string) ([]string, error) {
-	names, err := d.names(sub, -1)
+	names, err := d.names(sub)
 	slices.Sort(names)
 	return names, err
 }
 
-func (d Dir) names(sub string, most int) ([]string, error) {
+func (d Dir) names(sub string) ([]string, error) {
 	h, err := d.open(sub, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -33,11 +34,7 @@ func (d Dir) names(sub string, most int) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	names, err := dir.Readdirnames(most)
-	if len(names) == 0 && most > 0 {
-		return nil, nil // the end of the directory is an error then
-	}
-	return names, err
+	return dir.Readdirnames(-1)
 }
 
 // sweepMost bounds how many files one sweep looks at.
@@ -46,9 +43,10 @@ const sweepMost = 256
 // Sweep removes the files of a directory that nobody has written since before.
 // Each is removed under its lock and only if it is free; whoever waits for it
 // finds that the path names another file, and begins again. It looks at a bounded
-// number of files and leaves alone what it cannot remove.
+// number of files and leaves alone what it cannot remove. Where it begins is left
+// to chance: else files that stay would hide those behind them for good.
 func (d Dir) Sweep(sub string, before time.Time) {
-	names, err := d.names(sub, sweepMost)
+	names, err := d.names(sub)
 	if err != nil || len(names) == 0 {
 		return
 	}
@@ -57,7 +55,9 @@ func (d Dir) Sweep(sub string, before time.Time) {
 		return
 	}
 	defer h.close()
-	for _, name := range names {
+	first := rand.IntN(len(names))
+	for i := range min(len(names), sweepMost) {
+		name := names[(first+i)%len(names)]
 		if stale(h, name, before) {
 			remove(h, name, before)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -229,6 +230,38 @@ func TestSweep(t *testing.T) {
 	if got := strings.Join(left, " "); err != nil || got != "held young" {
 		t.Errorf("List() after Sweep() = %q, %v, want held young", got, err)
 	}
+}
+
+// Old files go however many young ones there are. A sweep looks at a part of
+// them, so it takes a few.
+func TestSweepsReachEveryFile(t *testing.T) {
+	f := file(t)
+	put(t, f, "x")
+	long := time.Now().Add(-8 * 24 * time.Hour)
+	for i := range 600 {
+		old := filepath.Join(filepath.Dir(f.Path()), strconv.Itoa(i))
+		if err := os.WriteFile(old, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			continue
+		}
+		if err := os.Chtimes(old, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := 0
+	for range 300 { // one of these leaves a file alone once in six times at most
+		f.Dir.Sweep(f.Sub, time.Now().Add(-7*24*time.Hour))
+		names, err := f.Dir.List(f.Sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left = len(names); left == 301 {
+			return
+		}
+	}
+	t.Errorf("%d files are left, want the 301 young ones", left)
 }
 
 func TestListOfNothing(t *testing.T) {
