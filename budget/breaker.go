@@ -21,9 +21,11 @@ import "time"
 //
 // Times are boot times of the record's clock; the caller brings the dice.
 
+// BreakerWindow is how many outcomes a breaker remembers.
+const BreakerWindow = 10
+
 // The limits of the breaker.
 const (
-	breakerWindow  = 10
 	breakerAge     = 10 * time.Minute
 	breakerLongest = 5 * time.Minute
 	breakerSpread  = 0.2
@@ -178,7 +180,7 @@ func (b *Breaker) Record(now int64, rule BreakerRule, r Result) bool {
 // Clean reports whether one more success would teach the breaker nothing: it is
 // closed, and its last ten outcomes are successes of the last minute.
 func (b *Breaker) Clean(now int64) bool {
-	if b.State != BreakerClosed || b.Failures > 0 || len(b.Recent) < breakerWindow {
+	if b.State != BreakerClosed || b.Failures > 0 || len(b.Recent) < BreakerWindow {
 		return false
 	}
 	for _, past := range b.Recent {
@@ -222,8 +224,8 @@ func (b *Breaker) open(now int64, cooldown time.Duration, dice float64) {
 }
 
 func (b *Breaker) remember(now int64, failed bool) {
-	if len(b.Recent) >= breakerWindow {
-		b.Recent = append(b.Recent[:0], b.Recent[len(b.Recent)-breakerWindow+1:]...)
+	if len(b.Recent) >= BreakerWindow {
+		b.Recent = append(b.Recent[:0], b.Recent[len(b.Recent)-BreakerWindow+1:]...)
 	}
 	b.Recent = append(b.Recent, Past{Failed: failed, At: now})
 }

@@ -9,6 +9,7 @@ import (
 const MaxName = 64
 
 // corruptSuffix marks the copies of damaged records that lie beside the records.
+// It is statefile.CorruptSuffix, which this package does not know.
 const corruptSuffix = ".corrupt"
 
 // ParseName returns s when it is a budget's name: one to 64 of a-z, 0-9, dot,

@@ -122,7 +122,7 @@ func (r *Record) Validate() error {
 		return errors.New("tokens are out of range")
 	case b.Fraction < 0 || b.Fraction >= fractionUnit:
 		return errors.New("fraction is out of range")
-	case k.State > BreakerHalfOpen || k.Failures < 0 || k.OpenFor < 0 || k.OpenFor > longestRest || len(k.Recent) > breakerWindow:
+	case k.State > BreakerHalfOpen || k.Failures < 0 || k.OpenFor < 0 || k.OpenFor > longestRest || len(k.Recent) > BreakerWindow:
 		return errors.New("breaker is out of range")
 	}
 	return nil

@@ -84,7 +84,7 @@ func (f File) Read() (Content, error) {
 // past the end of ctx, but always tries once. change may be called more than
 // once and must not wait for anything.
 //
-// A damaged file is copied to Path() + ".corrupt", as far as that is possible,
+// A damaged file is copied to Path() + CorruptSuffix, as far as that is possible,
 // and rewritten in place; copied reports where to.
 func (f File) Change(ctx context.Context, wait time.Duration, change func(Content) []byte) (copied string, err error) {
 	return f.changeOr(ctx, File.create, wait, change)
@@ -287,6 +287,9 @@ func sameFile(h *folder, name string, opened identity) (int64, error) {
 	return named.Size, nil
 }
 
+// CorruptSuffix ends the names of copies of damaged files.
+const CorruptSuffix = ".corrupt"
+
 // quarantineSize bounds the copy of a damaged file.
 const quarantineSize = 64 << 10
 
@@ -298,7 +301,7 @@ func (f File) quarantine(h *folder, fd int) string {
 	if err != nil {
 		return ""
 	}
-	name := f.Name + ".corrupt"
+	name := f.Name + CorruptSuffix
 	to, _, err := openChecked(h, name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		to, _, err = createPlain(h, name)
@@ -310,7 +313,7 @@ func (f File) quarantine(h *folder, fd int) string {
 	if f.write(to, data[:n], 0) != nil || unix.Ftruncate(to, int64(n)) != nil {
 		return ""
 	}
-	return f.Path() + ".corrupt"
+	return f.Path() + CorruptSuffix
 }
 
 // createPlain makes an empty file that nobody else has made.

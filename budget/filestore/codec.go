@@ -27,8 +27,6 @@ import (
 
 var errRecord = errors.New("record makes no sense")
 
-const mostRecent = 10
-
 func encode(name string, r budget.Record, pid int) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, 400)
@@ -109,8 +107,8 @@ func (d *decoder) breaker(k *budget.Breaker) {
 	k.OpenFor = time.Duration(d.int())
 	k.Until, k.Holder, k.LeaseEnd = d.int(), d.uint(), d.int()
 	count := d.byte()
-	d.short = d.short || count > mostRecent
-	for range min(count, mostRecent) {
+	d.short = d.short || count > budget.BreakerWindow
+	for range min(count, budget.BreakerWindow) {
 		failed := d.byte()
 		d.short = d.short || failed > 1
 		k.Recent = append(k.Recent, budget.Past{Failed: failed == 1, At: d.int()})

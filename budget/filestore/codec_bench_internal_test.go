@@ -10,7 +10,7 @@ import (
 // BenchmarkCodec turns a record with a full memory of outcomes into bytes and back.
 func BenchmarkCodec(b *testing.B) {
 	r := budget.NewRecord(budget.Defaults(), budget.Stamp{Domain: 1, Boot: int64(time.Hour), Wall: int64(time.Hour)})
-	for i := range mostRecent {
+	for i := range budget.BreakerWindow {
 		r.Breaker.Recent = append(r.Breaker.Recent, budget.Past{Failed: i%2 == 0, At: int64(i)})
 	}
 	data := encode("artifacts", r, 1)

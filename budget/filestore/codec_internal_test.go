@@ -33,7 +33,7 @@ func records() *rapid.Generator[budget.Record] {
 		k.Generation, k.Holder = rapid.Uint64().Draw(t, "generation"), rapid.Uint64().Draw(t, "holder")
 		k.OpenFor = time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "open for"))
 		k.Until, k.LeaseEnd = rapid.Int64().Draw(t, "until"), rapid.Int64().Draw(t, "lease end")
-		for range rapid.IntRange(0, mostRecent).Draw(t, "recent") {
+		for range rapid.IntRange(0, budget.BreakerWindow).Draw(t, "recent") {
 			k.Recent = append(k.Recent, budget.Past{Failed: rapid.Bool().Draw(t, "failed"), At: rapid.Int64().Draw(t, "at")})
 		}
 		return r

@@ -185,7 +185,7 @@ func (s *Store) List(_ context.Context, space budget.Space) ([]string, error) {
 	}
 	names := files[:0]
 	for _, file := range files {
-		if _, err := budget.ParseName(file); err == nil || space == budget.Runs && !strings.HasSuffix(file, corrupt) {
+		if _, err := budget.ParseName(file); err == nil || space == budget.Runs && !strings.HasSuffix(file, statefile.CorruptSuffix) {
 			names = append(names, file)
 		}
 	}
@@ -273,9 +273,6 @@ func (s *Store) now() budget.Stamp {
 func answer(r *budget.Record) budget.Answer {
 	return budget.Answer{Balance: r.Balance(), Breaker: r.BreakerView()}
 }
-
-// corrupt ends the names of copies of damaged records.
-const corrupt = ".corrupt"
 
 func folder(s budget.Space) string {
 	switch s {
