@@ -42,7 +42,7 @@ func TestReportOfALargeJournal(t *testing.T) {
 	for _, args := range [][]string{{"report", file}, {"stats", file}, {"history", file}, {"history", "-n", "0", "--format", "json", file}} {
 		t.Run(fmt.Sprint(args[:len(args)-1]), func(t *testing.T) {
 			c := exec.Command(program, args...)
-			c.Env = []string{"PATH=" + dir, "HOME=" + dir}
+			c.Env = []string{"PATH=" + dir, "HOME=" + dir, collectEarly}
 			if out, err := c.Output(); err != nil || len(out) == 0 {
 				t.Fatalf("retryx %v = %d bytes, %v", args, len(out), err)
 			}
