@@ -199,7 +199,7 @@ func (h handed) environment(base []string, next exec.Next, now time.Time) []stri
 	for _, kv := range base {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.Contains(names, name) {
-			env = append(env, kv)
+			env = append(env, anchored(kv))
 		}
 	}
 	set := func(name, value string) {
