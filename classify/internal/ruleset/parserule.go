@@ -74,7 +74,9 @@ func (p *parser) condition(r *Rule, key string, v *yaml.Node) bool {
 	case "stdout":
 		r.Stdout = p.pattern(v)
 	case "output":
-		r.Output = p.pattern(v)
+		r.Output = append(r.Output, p.pattern(v)...)
+	case "status":
+		r.Output = append(r.Output, p.status(v)...)
 	case "and":
 		r.And = p.patterns(v)
 	case "not":
@@ -97,7 +99,7 @@ func (p *parser) complete(r *Rule, n *yaml.Node) {
 		p.fail(n, "a rule needs a class")
 	}
 	if !r.Text() && len(r.Exit) == 0 && len(r.Signals) == 0 && !r.Empty {
-		p.fail(n, "a rule needs a condition: exit, signal, stderr, stdout, output or empty")
+		p.fail(n, "a rule needs a condition: exit, signal, stderr, stdout, output, status or empty")
 	}
 	if r.MaybeApplied && r.Class != "transient" {
 		p.fail(n, "maybe_applied makes sense only for class transient")

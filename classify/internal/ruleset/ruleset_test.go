@@ -1,6 +1,7 @@
 package ruleset_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -68,6 +69,8 @@ func TestParseNamesFileLineAndRule(t *testing.T) {
 		{"exit", "tool: x\nrules:\n  - {id: a, class: config, exit: 300}\n", `"300" is no exit status`},
 		{"wait", "tool: x\nrules:\n  - {id: a, class: config, exit: 1, wait: 10}\n", `"10" is no duration`},
 		{"maybe applied", "tool: x\nrules:\n  - {id: a, class: config, exit: 1, maybe_applied: true}\n", "maybe_applied makes sense only"},
+		{"status", "tool: x\nrules:\n  - {id: a, class: config, status: {words: gone}}\n", "x.yaml:3: rule a: status needs codes"},
+		{"status code", "tool: x\nrules:\n  - {id: a, class: config, status: {codes: '('}}\n", "x.yaml:3: rule a: bad pattern"},
 		{"twice", "tool: x\nrules:\n  - {id: a, class: config, exit: 1}\n  - {id: a, class: config, exit: 2}\n", "x.yaml:4: rule a: the id stands twice"},
 		{"key twice", "tool: x\nabout: a\nabout: b\nrules: []\n", `x.yaml:3: key "about" stands twice`},
 		{"flag", "tool: x\neffects: [{effect: read, flags: [foo]}]\nrules: []\n", `flag "foo" does not start with a dash`},
@@ -89,6 +92,37 @@ func TestParseReportsEveryProblem(t *testing.T) {
 	for _, want := range []string{"x.yaml:3: rule a", "x.yaml:4: rule b"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(two bad rules) = %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// A number is a status by what stands around it, and never when it counts
+// something: "failed: 502 records".
+func TestStatus(t *testing.T) {
+	f, err := ruleset.Parse("x.yaml", []byte("tool: x\nrules:\n  - id: a\n    class: config\n    status: {codes: '502|503', words: 'bad gateway'}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"HTTP/1.1 502":                        true,
+		"Request failed with status code 503": true,
+		"returned error: 502 for http://h/":   true,
+		"got 503 from the server":             true,
+		"server returned 503 errors":          true,
+		"errorCode=502, retryable":            true,
+		"HTTP 502_BAD_GATEWAY":                true,
+		"(HTTP 503)":                          true,
+		"502: Bad Gateway":                    true,
+		"fetch failed [503]":                  true,
+		"check failed: 502 records rejected":  false,
+		"received 503 bytes":                  false,
+		"got 502 items, want 503 items":       false,
+		"port 502":                            false,
+		"HTTP 5021":                           false,
+	} {
+		matched := slices.ContainsFunc(f.Rules[0].Output, func(e ruleset.Expression) bool { return seen(t, &e, line) })
+		if matched != want {
+			t.Errorf("status 502 or 503 in %q: %t, want %t", line, matched, want)
 		}
 	}
 }
