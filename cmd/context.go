@@ -8,7 +8,9 @@ package cmd
 // error: it comes from whoever called us, not from our user.
 
 import (
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,67 +95,65 @@ type inherited struct {
 // warned about.
 func inherit(environ map[string]string) inherited {
 	in := inherited{
-		key:   environ[envKey],
-		hint:  environ[envHint],
+		nested: environ[envDepth] != "", key: environ[envKey], hint: environ[envHint],
 		named: environ[envBudgetOrigin] == originNamed,
 		store: environ[envBudgetStore], stateDir: environ[envStateDir],
+		cancelFiles: slices.Collect(splitList(environ[envCancelFile], ":")),
 	}
-	bad := func(name string) {
-		in.warnings = append(in.warnings, fmt.Sprintf("malformed %s ignored: %q", name, environ[name]))
-	}
-	if v := environ[envDepth]; v != "" {
-		in.nested = true
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 || n > deepest {
-			bad(envDepth)
-		} else {
-			in.depth = n
-		}
-	}
-	if v := environ[envRunID]; v != "" {
-		id, err := parseRunID(v)
-		if err != nil {
-			bad(envRunID)
-		}
-		in.runID = id
-	}
-	if v := environ[envDeadline]; v != "" {
-		t, err := time.Parse(time.RFC3339Nano, v)
-		if err != nil {
-			bad(envDeadline)
-		}
-		in.deadline = t
-	}
-	in.budgets = budgetNames(environ[envBudget], func() { bad(envBudget) })
-	in.guarded = budgetNames(environ[envBreaker], func() { bad(envBreaker) })
-	if v := environ[envKillAfter]; v != "" {
-		ms, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || ms <= 0 || ms > longest.Milliseconds() {
-			bad(envKillAfter)
-		} else {
-			in.killAfter = time.Duration(ms) * time.Millisecond
-		}
-	}
-	for path := range splitList(environ[envCancelFile], ":") {
-		in.cancelFiles = append(in.cancelFiles, path)
-	}
+	in.depth = taken(&in, environ, envDepth, parseDepth)
+	in.runID = taken(&in, environ, envRunID, parseRunID)
+	in.deadline = taken(&in, environ, envDeadline, parseInstant)
+	in.budgets = taken(&in, environ, envBudget, parseBudgets)
+	in.guarded = taken(&in, environ, envBreaker, parseBudgets)
+	in.killAfter = taken(&in, environ, envKillAfter, parseMilliseconds)
 	return in
 }
 
-// budgetNames reads a list of budgets, and leaves out what cannot be one's name.
-func budgetNames(list string, bad func()) []string {
-	var names []string
+// taken is what parse makes of a variable, also where that fails; the zero value
+// for one that is not set.
+func taken[T any](in *inherited, environ map[string]string, name string, parse func(string) (T, error)) (value T) {
+	text := environ[name]
+	if text == "" {
+		return value
+	}
+	value, err := parse(text)
+	if err != nil {
+		in.warnings = append(in.warnings, fmt.Sprintf("malformed %s ignored: %q", name, text))
+	}
+	return value
+}
+
+func parseDepth(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > deepest {
+		return 0, errors.New("not a depth")
+	}
+	return n, nil
+}
+
+func parseInstant(s string) (time.Time, error) { return time.Parse(time.RFC3339Nano, s) }
+
+func parseMilliseconds(s string) (time.Duration, error) {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms <= 0 || ms > longest.Milliseconds() {
+		return 0, errors.New("not a number of milliseconds")
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// parseBudgets reads a list of budgets, and leaves out what cannot be one's name.
+func parseBudgets(list string) (names []string, err error) {
 	for name := range splitList(list, ",") {
-		if _, err := budget.ParseName(name); err != nil {
-			bad()
+		if _, bad := budget.ParseName(name); bad != nil {
+			err = bad
 			continue
 		}
 		names = append(names, name)
 	}
-	return names
+	return names, err
 }
 
-func splitList(s, sep string) func(yield func(string) bool) {
+func splitList(s, sep string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for part := range strings.SplitSeq(s, sep) {
 			if part != "" && !yield(part) {
