@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -100,6 +101,9 @@ func flagHelp(fs *pflag.FlagSet) string {
 // flagLine is a flag as the table's are shown.
 func flagLine(f *pflag.Flag) string {
 	unit, usage := pflag.UnquoteUsage(f)
+	if f.NoOptDefVal != "" { // a switch, which takes no word behind it
+		unit = ""
+	}
 	s := setting{name: f.Name, short: f.Shorthand, unit: strings.ToUpper(unit), def: f.DefValue, usage: usage}
 	if s.def == "false" || s.def == "[]" {
 		s.def = ""
@@ -148,16 +152,30 @@ func newHelpCommand(env Env, root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			about, rest, err := root.Find(args)
 			if len(args) == 0 || (err == nil && about.Name() == "run") {
-				fmt.Fprint(env.Stdout, runHelp())
-				return nil
+				return printHelp(env.Stdout, runHelp())
 			}
 			if err != nil || len(rest) > 0 {
 				word := args[len(args)-max(len(rest), 1)]
 				return &usageError{[]string{fmt.Sprintf("help: there is no command %q%s; retryx help lists them", word, didYouMean(word, subcommandNames(about)))}}
 			}
-			fmt.Fprint(env.Stdout, commandHelp(about))
-			return nil
+			return printHelp(env.Stdout, commandHelp(about))
 		},
+	}
+}
+
+func printHelp(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("print help: %w", err)
+	}
+	return nil
+}
+
+// helpFlag prints what --help asks for. The library takes no error from it.
+func helpFlag(env Env, status *int, text func(*cobra.Command) string) func(*cobra.Command, []string) {
+	return func(c *cobra.Command, _ []string) {
+		if err := printHelp(env.Stdout, text(c)); err != nil {
+			*status = complain(env, err)
+		}
 	}
 }
 

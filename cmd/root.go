@@ -107,7 +107,7 @@ func newRoot(env Env, status *int, word string) *cobra.Command {
 		root.AddCommand(c)
 	}
 	root.SetHelpCommand(newHelpCommand(env, root))
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(env.Stdout, commandHelp(c)) })
+	root.SetHelpFunc(helpFlag(env, status, commandHelp))
 	return root
 }
 
@@ -118,8 +118,8 @@ func newRunCommand(env Env, status *int) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if v, _ := c.Flags().GetBool("version"); v {
-				fmt.Fprintln(env.Stdout, "retryx "+Version())
-				return nil
+				_, err := fmt.Fprintln(env.Stdout, "retryx "+Version())
+				return err
 			}
 			if len(args) == 0 && flagsGiven(c) {
 				return &usageError{[]string{"there is no command to run; it stands after the flags: retryx -n 3 -- curl -fsS URL"}}
@@ -136,7 +136,7 @@ func newRunCommand(env Env, status *int) *cobra.Command {
 	define(c.Flags(), table())
 	c.Flags().Bool("version", false, "print the version")
 	c.Flags().SetInterspersed(false)
-	c.SetHelpFunc(func(*cobra.Command, []string) { fmt.Fprint(env.Stdout, runHelp()) })
+	c.SetHelpFunc(helpFlag(env, status, func(*cobra.Command) string { return runHelp() }))
 	return c
 }
 

@@ -109,7 +109,24 @@ func newRulesTest(env Env, status *int) *cobra.Command {
 		Use: "test FILE...", Short: "check rules files of your own and judge their examples",
 		Long: `Every example of a file must be answered by the very rule that it stands under, as
 a run with --rules FILE would be. Exit status 1 when one is not, 125 when a file
-is malformed.`,
+is malformed. A file is YAML:
+
+  tool: deployctl
+  rules:
+    - id: lock-held
+      class: transient
+      exit: "1,75"
+      output: lock is held by
+      why: somebody else deploys, and the lock goes away
+      source: deployctl(1)
+      examples:
+        - argv: deployctl up
+          exit: 75
+          stderr: "error: lock is held by ci-7"
+
+Conditions are exit, signal, output, stderr, stdout, sub and flags; all that are
+given must hold. Classes are transient, permanent, config, correctable, ambiguous
+and unexpected. The rest is told in classify/rules/README.md of retryx's sources.`,
 		Example:           "  retryx rules test my-rules.yaml",
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -290,7 +307,7 @@ func ruleByID(id string) (*classify.Rule, error) {
 		others = fmt.Sprintf("\"retryx rules list %s\" shows those that do", group(id))
 	case err == nil:
 		others = fmt.Sprintf("%s has %s", group(id), orList(ruleIDs(mine)))
-	case hint == "":
+	case hint == "" && !strings.Contains(id, "/"): // a tool
 		hint = didYouMean(group(id), ruleGroups())
 	}
 	return nil, &usageError{[]string{fmt.Sprintf("rule %q does not exist; %s%s", id, others, hint)}}
