@@ -11,8 +11,8 @@ import (
 	"github.com/retryx/retryx/budget/redisstore"
 )
 
-// slack is what a decision may take beyond the limit (property 57).
-const slack = 50 * time.Millisecond
+// hang is far more than any limit: the machine may be busy.
+const hang = 20 * time.Second
 
 // failure is one way in which a server does not answer.
 type failure struct {
@@ -21,8 +21,9 @@ type failure struct {
 	login    redisstore.Credentials
 	says     string
 	unusable bool
-	// decided: the server took the decision and nobody heard of it.
-	decided bool
+	// timed: it ends by the limits as they are. Whoever is to be answered has
+	// longer ones, as the machine may be busy.
+	timed bool
 }
 
 func failures() []failure {
@@ -40,22 +41,13 @@ func failures() []failure {
 			return s.url()
 		}
 	}
-	slow := func(d time.Duration) func(*testing.T) string {
-		return func(t *testing.T) string {
-			t.Helper()
-			p := startProxy(t, startServer(t).socket, nil)
-			p.delay.Store(int64(d))
-			return p.url()
-		}
-	}
 	return []failure{
 		{name: "refused", address: at("redis://127.0.0.1:1"), says: "refuses connections"},
 		{name: "no socket", address: at("unix:///nowhere/at/all"), says: "no such file"},
-		{name: "silent", address: answering(""), says: "no answer"},
-		{name: "slow", address: slow(150 * time.Millisecond), says: "no answer"},
-		{name: "slow in each step", address: slow(95 * time.Millisecond), login: redisstore.Credentials{Password: "x"}, says: ""},
-		{name: "reply held back", address: held, says: "no answer", decided: true},
-		{name: "blackholed", address: blackhole, says: "no connection within 100ms"},
+		{name: "silent", address: answering(""), says: "within", timed: true},
+		{name: "slow", address: slow, says: "within", timed: true},
+		{name: "reply held back", address: held, says: "within", timed: true},
+		{name: "blackholed", address: blackhole, says: "within", timed: true},
 		{name: "READONLY", address: configured([]any{"REPLICAOF", "127.0.0.1", "1"}), says: "read-only replica"},
 		{name: "OOM", address: configured([]any{"CONFIG", "SET", "maxmemory", "1"}), says: "out of memory"},
 		{name: "LOADING", address: loading, says: "loading its data"},
@@ -86,6 +78,14 @@ func failures() []failure {
 	}
 }
 
+// slow is a server whose replies come long after anybody waits for them.
+func slow(t *testing.T) string {
+	t.Helper()
+	p := startProxy(t, startServer(t).socket, nil)
+	p.delay.Store(int64(time.Hour))
+	return p.url()
+}
+
 func held(t *testing.T) string {
 	t.Helper()
 	p := startProxy(t, startServer(t).socket, nil)
@@ -98,9 +98,7 @@ func loading(t *testing.T) string {
 	t.Helper()
 	s := startServer(t)
 	s.do(t, "CONFIG", "SET", "rdbcompression", "no")
-	for i := range 300 {
-		s.do(t, "SET", i, strings.Repeat("x", 4096))
-	}
+	s.do(t, "EVAL", "for i = 0, 1499 do redis.call('SET', i, string.rep('x', 4096)) end return 1", 0)
 	s.do(t, "SAVE")
 	s.args = append(s.args, "--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024")
 	s.restart(t)
@@ -116,16 +114,17 @@ func TestProperty57Failures(t *testing.T) {
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
 			address := f.address(t)
-			l := ledger(t, address, f.login, "")
+			to := open
+			if f.timed {
+				to = strict
+			}
+			l := ledger(t, to(t, address, f.login), "")
 			begun := time.Now()
 			d := l.Withdraw(t.Context())
 			took := time.Since(begun)
 			t.Logf("took %v: %s", took.Round(10*time.Microsecond), d.Detail)
-			if took > redisstore.Limit+slack {
-				t.Errorf("Withdraw() took %v, want at most %v", took, redisstore.Limit+slack)
-			}
-			if f.says == "" {
-				return
+			if took > hang {
+				t.Errorf("Withdraw() took %v, want an end", took)
 			}
 			if !d.Granted || d.Policy != budget.PolicyFallback || d.Cap != 3 || d.Tokens != 2 {
 				t.Errorf("Withdraw() = %+v, want a grant of the fallback, 2 of 3 tokens left", d)
@@ -133,7 +132,7 @@ func TestProperty57Failures(t *testing.T) {
 			if !strings.Contains(d.Detail, f.says) || strings.Contains(d.Detail, "hunter2") {
 				t.Errorf("Withdraw().Detail = %q, want %q and no secret", d.Detail, f.says)
 			}
-			store := strict(t, address, f.login)
+			store := to(t, address, f.login)
 			if _, err := store.Withdraw(t.Context(), standard("a"), 1); errors.Is(err, budget.ErrUnusable) != f.unusable || err == nil {
 				t.Errorf("Withdraw() = %v, ErrUnusable %v, want %v", err, !f.unusable, f.unusable)
 			}
@@ -158,8 +157,8 @@ func TestPolicies(t *testing.T) {
 		budget.PolicyOpen:   {6, budget.PolicyOpen, budget.KindRedis},
 	} {
 		t.Run("policy "+policy, func(t *testing.T) {
-			l := ledger(t, p.url(), redisstore.Credentials{}, policy)
-			granted, begun := 0, time.Now()
+			l := ledger(t, strict(t, p.url(), redisstore.Credentials{}), policy)
+			granted, before := 0, p.asked.Load()
 			for range 6 {
 				d := l.Withdraw(t.Context())
 				if d.Granted {
@@ -169,8 +168,8 @@ func TestPolicies(t *testing.T) {
 				}
 			}
 			l.Settle(t.Context(), budget.Succeeded)
-			if took := time.Since(begun); took > redisstore.Limit+slack {
-				t.Errorf("six decisions took %v, want the server to be waited for once, %v", took, redisstore.Limit+slack)
+			if asked := p.asked.Load() - before; asked > 1 {
+				t.Errorf("for six decisions the server was asked %d times, want once", asked)
 			}
 			got := l.Statuses()[0]
 			if granted != want.granted || got.Policy != want.policy || got.Store != want.store {
@@ -183,13 +182,14 @@ func TestPolicies(t *testing.T) {
 // Several budgets and a breaker wait for a dead server once, too, before the
 // first attempt and later.
 func TestDeadServerIsWaitedForOnce(t *testing.T) {
-	l := ledger(t, fake(t, ""), redisstore.Credentials{}, "")
+	p := startProxy(t, startServer(t).socket, nil)
+	p.hold.Store(true)
+	l := ledger(t, strict(t, p.url(), redisstore.Credentials{}), "")
 	capacity := 50
 	for _, name := range []string{"b", "c", "d"} {
 		l.Members = append(l.Members, budget.Member{Name: name, Named: true, Params: budget.Defaults(), Explicit: budget.Change{Capacity: &capacity}})
 	}
 	l.Rule = &budget.BreakerRule{Threshold: 5, Cooldown: time.Minute, Lease: time.Minute}
-	begun := time.Now()
 	if d := l.Admit(t.Context()); !d.Granted {
 		t.Errorf("Admit() = %+v, want the first attempt to run", d)
 	}
@@ -197,20 +197,45 @@ func TestDeadServerIsWaitedForOnce(t *testing.T) {
 		t.Errorf("Withdraw() = %+v, want the fallback's grant", d)
 	}
 	l.Settle(t.Context(), budget.Failed)
-	if took := time.Since(begun); took > redisstore.Limit+slack {
-		t.Errorf("it took %v, want at most %v", took, redisstore.Limit+slack)
+	if asked := p.asked.Load(); asked > 1 {
+		t.Errorf("the server was asked %d times, want once", asked)
 	}
 }
 
-// A bonus alone is given up sooner: it comes when the work is done.
-func TestBonusIsGivenUpSooner(t *testing.T) {
-	store := strict(t, fake(t, ""), redisstore.Credentials{})
-	begun := time.Now()
-	if _, err := store.Settle(t.Context(), standard("a"), budget.Settling{Bonus: true}, 1); err == nil {
-		t.Error("Settle() of a silent server = nil, want an error")
-	}
-	if took := time.Since(begun); took > redisstore.BonusLimit+slack {
-		t.Errorf("Settle() took %v, want at most %v", took, redisstore.BonusLimit+slack)
+// A limit is one for all the steps of a decision; a bonus alone is given up
+// sooner, as it comes when the work is done. A replica that forgot the script
+// makes the most steps there are: login, name, text, and all but the text once
+// more. Each takes long, so that few can begin in time, on however busy a machine.
+func TestLimitsHoldForAllSteps(t *testing.T) {
+	const step = 80 * time.Millisecond
+	for _, c := range []struct {
+		name   string
+		limit  time.Duration
+		decide func(*redisstore.Store) error
+	}{
+		{"decision", redisstore.Limit, func(s *redisstore.Store) error {
+			_, err := s.Withdraw(t.Context(), standard("a"), 1)
+			return err
+		}},
+		{"bonus", redisstore.BonusLimit, func(s *redisstore.Store) error {
+			_, err := s.Settle(t.Context(), standard("a"), budget.Settling{Bonus: true}, 1)
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := startServer(t)
+			s.do(t, "REPLICAOF", "127.0.0.1", "1")
+			s.do(t, "ACL", "SETUSER", "default", ">of-default")
+			p := startProxy(t, s.socket, nil)
+			p.delay.Store(int64(step))
+			if err := c.decide(strict(t, p.url(), redisstore.Credentials{Password: "of-default"})); err == nil {
+				t.Error("a decision of a replica = nil, want an error")
+			}
+			// The first step of a connection is its login.
+			if steps := p.asked.Load() + p.dialled.Load(); time.Duration(steps-1)*step > c.limit {
+				t.Errorf("%d steps of %v were begun, want an end after %v", steps, step, c.limit)
+			}
+		})
 	}
 }
 
@@ -233,10 +258,10 @@ func TestOpenTouchesNothing(t *testing.T) {
 	}
 }
 
-func ledger(t *testing.T, address string, c redisstore.Credentials, policy string) *budget.Ledger {
+func ledger(t *testing.T, s *redisstore.Store, policy string) *budget.Ledger {
 	t.Helper()
 	l := &budget.Ledger{
-		Store: strict(t, address, c), OnError: policy,
+		Store: s, OnError: policy,
 		Members: []budget.Member{{Name: "a", Named: true, Params: budget.Defaults()}},
 	}
 	if policy == "" {

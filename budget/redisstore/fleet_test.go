@@ -74,12 +74,13 @@ func TestProperty55ReplyLost(t *testing.T) {
 		if _, err := store.Withdraw(t.Context(), a, 4); err == nil {
 			t.Error("Withdraw() after a failure = nil, want the same error")
 		}
-		if got := p.asked.Load() - before; got > 2 { // the script and, when it was not known, its text
-			t.Errorf("%d scripts were sent, want no repetition", got)
+		asked := p.asked.Load() - before
+		if asked > 1 {
+			t.Errorf("%d scripts were sent, want no repetition", asked)
 		}
-		if got := counters(t, s.open(t), a).Granted; got != 3 {
-			t.Errorf("%d tokens were charged, want 3 for three operations", got)
-		}
+		// On a busy machine the connection may have come too late to ask, and the
+		// server may still be about to decide.
+		s.await(t, func() bool { return counters(t, s.open(t), a).Granted == 2+uint64(asked) })
 	})
 }
 

@@ -22,8 +22,8 @@ type proxy struct {
 	hold atomic.Bool
 	// delay is waited before every reply, in nanoseconds.
 	delay atomic.Int64
-	// asked counts scripts.
-	asked atomic.Int64
+	// asked counts scripts, dialled connections.
+	asked, dialled atomic.Int64
 
 	done  chan struct{}
 	mu    sync.Mutex
@@ -73,6 +73,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
+		p.dialled.Add(1)
 		p.keep(client)
 		server, err := net.Dial("unix", p.backend.Load().(string))
 		if err != nil {
