@@ -41,8 +41,28 @@ __retryx_wrapped()
     fi
 }
 
-complete -o default -F __retryx_complete retryx
+# _filedir is of bash's package of completions; without it names are picked here.
+# It is given endings, as yaml|yml|, or -d for directories alone.
+__retryx_filedir()
+{
+    if declare -F _filedir >/dev/null 2>&1; then
+        _filedir "$@"
+        return
+    fi
+    local line endings=${1%|}
+    [[ $(type -t compopt) == builtin ]] && compopt -o filenames
+    while IFS= read -r line; do
+        if [[ -d $line || -z $endings || $line =~ \.($endings)$ ]]; then COMPREPLY+=("$line"); fi
+    done < <(compgen -f -- "$cur")
+}
 `
+
+// What bash is to call where cobra's text names functions that may be missing, or
+// our place in front of its own.
+const (
+	bashFiles, bashFilesOurs = "_filedir", "__retryx_filedir"
+	bashStart, bashStartOurs = "-F __start_retryx retryx", "-F __retryx_complete retryx"
+)
 
 // bashWords stands in for a function of bash's package of completions: words are
 // what blanks separate, so that = and : do not.
@@ -101,7 +121,11 @@ func writeCompletions(root *cobra.Command, shell string, w io.Writer) error {
 		if err := root.GenBashCompletionV2(&b, true); err != nil {
 			return err
 		}
-		return amended(w, text()+bashWrapped, bashWordsCall, bashWords)
+		if err := amended(w, text(), bashWordsCall, bashWords, bashFiles, bashFilesOurs, bashStart, bashStartOurs); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, bashWrapped)
+		return err
 	case "zsh":
 		if err := root.GenZshCompletion(&b); err != nil {
 			return err

@@ -41,6 +41,8 @@ func tabs() []struct {
 		{"a command's command", "retryx budget ", []string{"list", "reset"}, "somefile"},
 		{"a reason", "retryx history --reason budget_", []string{"budget_denied", "budget_unavailable"}, ""},
 		{"a file", "retryx report some", []string{"somefile"}, ""},
+		{"a file by its ending", "retryx --rules rul", []string{"rules.yaml"}, "not found"},
+		{"a directory", "retryx --state-dir sub", []string{"subdir"}, "not found"},
 		{"another's name", "retryx -n 2 -- wrapp", []string{"wrapped"}, ""},
 		{"another's word", "retryx -n 2 -- wrapped al", []string{"alpha"}, "beta"},
 		{"another's words", "retryx --max-elapsed 2m -- wrapped ", []string{"alpha", "beta"}, "artifacts"},
@@ -57,7 +59,7 @@ func shellHome(t *testing.T) (string, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{bin, filepath.Join(home, ".config/retryx"), filepath.Join(home, "cwd")} {
+	for _, dir := range []string{bin, filepath.Join(home, ".config/retryx"), filepath.Join(home, "cwd/subdir")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,7 @@ func shellHome(t *testing.T) (string, []string) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"bin/wrapped": "#!/bin/sh\n", "cwd/somefile": "",
+		"bin/wrapped": "#!/bin/sh\n", "cwd/somefile": "", "cwd/rules.yaml": "",
 		".config/retryx/config.yaml": "profiles:\n  nightly: {max_attempts: 2}\n  weekly: {max_attempts: 3}\n",
 	} {
 		mode := os.FileMode(0o600)
@@ -228,6 +230,19 @@ func TestCompletionInBash(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCompletionInOldBash: bash 3.2 of macOS has no compopt, with which a word is
+// kept open; there no word gets a blank.
+func TestCompletionInOldBash(t *testing.T) {
+	t.Parallel()
+	c := exec.Command(wantShell(t, "bash"), "--norc", "--noprofile", "-c", "enable -n compopt; . "+completionFile(t, "retryx.bash")+"; complete -p retryx")
+	out, err := c.CombinedOutput()
+	const want = "complete -o default -o nospace -F __retryx_complete retryx\n"
+	got := strings.Replace(string(out), "-o nospace -o default", "-o default -o nospace", 1)
+	if err != nil || got != want {
+		t.Errorf("complete -p retryx = %q, %v, want %q", out, err, want)
 	}
 }
 

@@ -126,7 +126,7 @@ __retryx_process_completion_results() {
             fullFilter+="$filter|"
         done
 
-        filteringCmd="_filedir $fullFilter"
+        filteringCmd="__retryx_filedir $fullFilter"
         __retryx_debug "File filtering command: $filteringCmd"
         $filteringCmd
     elif (((directive & shellCompDirectiveFilterDirs) != 0)); then
@@ -136,10 +136,10 @@ __retryx_process_completion_results() {
         subdir=${completions[0]}
         if [[ -n $subdir ]]; then
             __retryx_debug "Listing directories in $subdir"
-            pushd "$subdir" >/dev/null 2>&1 && _filedir -d && popd >/dev/null 2>&1 || return
+            pushd "$subdir" >/dev/null 2>&1 && __retryx_filedir -d && popd >/dev/null 2>&1 || return
         else
             __retryx_debug "Listing directories in ."
-            _filedir -d
+            __retryx_filedir -d
         fi
     else
         __retryx_handle_completion_types
@@ -175,10 +175,10 @@ __retryx_handle_activeHelp() {
                 # to know if any files will match what the user typed, so that we know if
                 # there will be completions presented, so that we know how to handle ActiveHelp.
                 # To find out, we actually trigger the file completion ourselves;
-                # the call to _filedir will fill COMPREPLY if files match.
+                # the call to __retryx_filedir will fill COMPREPLY if files match.
                 if (((directive & shellCompDirectiveNoFileComp) == 0)); then
                     __retryx_debug "Listing files"
-                    _filedir
+                    __retryx_filedir
                 fi
             fi
 
@@ -426,9 +426,9 @@ __start_retryx()
 }
 
 if [[ $(type -t compopt) = "builtin" ]]; then
-    complete -o default -F __start_retryx retryx
+    complete -o default -F __retryx_complete retryx
 else
-    complete -o default -o nospace -F __start_retryx retryx
+    complete -o default -o nospace -F __retryx_complete retryx
 fi
 
 # ex: ts=4 sw=4 et filetype=sh
@@ -459,4 +459,17 @@ __retryx_wrapped()
     fi
 }
 
-complete -o default -F __retryx_complete retryx
+# _filedir is of bash's package of completions; without it names are picked here.
+# It is given endings, as yaml|yml|, or -d for directories alone.
+__retryx_filedir()
+{
+    if declare -F _filedir >/dev/null 2>&1; then
+        _filedir "$@"
+        return
+    fi
+    local line endings=${1%|}
+    [[ $(type -t compopt) == builtin ]] && compopt -o filenames
+    while IFS= read -r line; do
+        if [[ -d $line || -z $endings || $line =~ \.($endings)$ ]]; then COMPREPLY+=("$line"); fi
+    done < <(compgen -f -- "$cur")
+}
