@@ -45,7 +45,7 @@ func newRedactor(environ, secretFlags []string, extra []*regexp.Regexp) *redacto
 	r := &redactor{extra: extra}
 	for _, kv := range environ {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && len(value) >= shortestSecret && isSecretName(name) && !isExcepted(name) && !isPath(value) {
+		if ok && len(value) >= shortestSecret && isSecretName(name) && !isExcepted(name) && !isWorkingDirectory(name, value) && !isPath(value) {
 			r.learn(value)
 		}
 	}
@@ -105,6 +105,12 @@ func isSecretName(name string) bool {
 // variables, but for the one that holds a password.
 func isExcepted(name string) bool {
 	return name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "RETRYX_") && name != "RETRYX_REDIS_PASSWORD"
+}
+
+// isWorkingDirectory knows what every shell sets, so that the root need not be
+// read for it.
+func isWorkingDirectory(name, value string) bool {
+	return (name == "PWD" || name == "OLDPWD") && value[0] == '/'
 }
 
 // isPath tells paths from secrets that begin as they do: one base64 text in 64

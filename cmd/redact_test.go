@@ -17,18 +17,19 @@ func TestRedactorText(t *testing.T) {
 	const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 	environ := []string{
 		"DEPLOY_TOKEN=s3cr3t-value", "MY_PASS=p@ss w/rd", "HOME=/home/u", "PWD=/home/u/x", "AUTH_MODE=true",
-		"SSH_AUTH_SOCK=agent.sock.here", "RETRYX_IDEMPOTENCY_KEY=01JABCDEFGH", "KEY_FILE=./id_ed25519", "key_lower=lower-case-value",
+		"SSH_AUTH_SOCK=agent.sock.here", "OLDPWD=/nowhere-at-all/x", "PWD=odbc-password", "RETRYX_IDEMPOTENCY_KEY=01JABCDEFGH", "KEY_FILE=./id_ed25519", "key_lower=lower-case-value",
 		"PIN_KEY=12345", "JSON_SECRET=a\"b\\c\"d", "PLAIN=not-a-secret",
 	}
 	r := newRedactor(environ, []string{"-u", "--user"}, []*regexp.Regexp{regexp.MustCompile(`acct-\d+`)})
 	for _, tt := range []struct{ name, in, want string }{
 		{"plain", "curl: (7) Failed to connect to 127.0.0.1 port 9", "curl: (7) Failed to connect to 127.0.0.1 port 9"},
 		{"variable", "sent s3cr3t-value to x", "sent *** to x"},
+		{"variable that mostly holds a directory", "login with odbc-password", "login with ***"},
 		{"variable twice", "s3cr3t-values3cr3t-value", "***"},
 		{"variable in lower case", "lower-case-value", "***"},
 		{"percent-encoded", "GET /?k=p%40ss+w%2Frd and p@ss%20w%2Frd", "GET /?k=*** and ***"},
 		{"as JSON", `{"x":"a\"b\\c\"d"}`, `{"x":"***"}`},
-		{"paths, short values and ours stay", "/home/u/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret", "/home/u/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret"},
+		{"paths, short values and ours stay", "/home/u/x /nowhere-at-all/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret", "/home/u/x /nowhere-at-all/x true 12345 ./id_ed25519 agent.sock.here 01JABCDEFGH not-a-secret"},
 		{"user's expression", "acct-12 and acct-345", "*** and ***"},
 		{"colours inside", "s3cr3t\x1b[31m-value", "***"},
 		{"bidi inside", "s3cr3t\u202e-val\u200bue", "***"},
