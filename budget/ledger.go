@@ -282,7 +282,7 @@ func (l *Ledger) settle(ctx context.Context, p *purse, how Settlement) {
 	}
 	switch {
 	case p.policy == PolicyFallback && s.Bonus:
-		if a, err := l.Fallback.Settle(ctx, p.fallback(), s, rand.Uint64()); err == nil {
+		if a, err := l.Fallback.Settle(ctx, p.instead, s, rand.Uint64()); err == nil {
 			l.note(p, a)
 		}
 	case p.policy != "":

@@ -32,6 +32,7 @@ type purse struct {
 	named                     bool
 	change                    Change
 	policy                    string  // "" until one acts
+	instead                   Account // what pays then
 	detail                    string  // why it acts
 	memory                    *Record // policy local
 	warned                    string  // the cause of the last warning
@@ -63,7 +64,7 @@ func (l *Ledger) charge(ctx context.Context, p *purse) Refusal {
 		p.balance = p.memory.Balance()
 		return p.count(granted)
 	case PolicyFallback:
-		a, err := l.Fallback.Withdraw(ctx, p.fallback(), rand.Uint64())
+		a, err := l.Fallback.Withdraw(ctx, p.instead, rand.Uint64())
 		if err == nil {
 			l.note(p, a)
 			return p.count(a.Granted)
@@ -77,25 +78,38 @@ func (l *Ledger) charge(ctx context.Context, p *purse) Refusal {
 // fail puts the policy into force that fits a failed store.
 func (l *Ledger) fail(ctx context.Context, p *purse, err error) {
 	p.detail = err.Error()
-	switch {
-	case l.OnError != "":
-		p.policy = l.OnError
-	case l.Fallback != nil:
-		p.policy = PolicyFallback
-	case p.named:
-		p.policy = PolicyClosed
-	default:
-		p.policy = PolicyLocal
-	}
+	p.policy, p.instead = l.StandIn(p.account, p.named, err)
 	if p.policy == PolicyLocal {
-		params := p.account.Params
-		if !errors.Is(err, ErrUnusable) {
-			params.Capacity = min(params.Capacity, inUseTokens)
-		}
-		m := NewRecord(params, l.stamp())
+		m := NewRecord(p.instead.Params, l.stamp())
 		p.memory, p.balance, p.known = &m, m.Balance(), true
 	}
 	l.warn(ctx, p, "withdraw", err)
+}
+
+// StandIn returns the policy that acts when the store has failed with err, and
+// the account that pays then: under PolicyLocal one in memory, under
+// PolicyFallback one in the fallback store. named is as in Member.
+func (l *Ledger) StandIn(a Account, named bool, err error) (policy string, instead Account) {
+	switch {
+	case l.OnError != "":
+		policy = l.OnError
+	case l.Fallback != nil:
+		policy = PolicyFallback
+	case named:
+		policy = PolicyClosed
+	default:
+		policy = PolicyLocal
+	}
+	switch {
+	case policy == PolicyFallback:
+		a.Params.Capacity = min(a.Params.Capacity, fallbackTokens)
+		if a.Space == Named {
+			a.Space = Fallbacks
+		}
+	case policy == PolicyLocal && !errors.Is(err, ErrUnusable):
+		a.Params.Capacity = min(a.Params.Capacity, inUseTokens)
+	}
+	return policy, a
 }
 
 func (l *Ledger) refund(ctx context.Context, p *purse) {
@@ -104,7 +118,7 @@ func (l *Ledger) refund(ctx context.Context, p *purse) {
 		p.memory.Refund()
 		p.balance = p.memory.Balance()
 	case PolicyFallback:
-		a, err := l.Fallback.Refund(ctx, p.fallback(), rand.Uint64())
+		a, err := l.Fallback.Refund(ctx, p.instead, rand.Uint64())
 		if err != nil {
 			return
 		}
@@ -138,16 +152,6 @@ func (l *Ledger) stamp() Stamp {
 func (p *purse) assume() {
 	r := NewRecord(p.account.Params, Stamp{})
 	p.balance = r.Balance()
-}
-
-// fallback is the account that stands in for the shared one.
-func (p *purse) fallback() Account {
-	a := p.account
-	if a.Space == Named {
-		a.Space = Fallbacks
-	}
-	a.Params.Capacity = min(a.Params.Capacity, fallbackTokens)
-	return a
 }
 
 func (p *purse) count(granted bool) Refusal {

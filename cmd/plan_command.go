@@ -130,12 +130,11 @@ func (p *plan) peek(l *budget.Ledger, m membership) {
 		return
 	}
 	key := budget.Account{Space: budget.Runs, Name: l.Run.ID, Params: budget.Params{Capacity: l.Run.Capacity}}
-	run := planned{account: account{name: "run:" + l.Run.ID, kind: l.Store.Kind()}, origin: runOrigin}
-	if l.Run.ID == "" { // of a run that has not begun
-		run.name, run.record = "run", budget.NewRecord(key.Params, budget.Stamp{})
-	} else {
-		run.peek(l, key, true)
+	run := planned{account: account{name: "run:" + l.Run.ID}, origin: runOrigin}
+	if l.Run.ID == "" { // of a run that has not begun: nobody has that name
+		run.name = "run"
 	}
+	run.peek(l, key, true)
 	if l.Run.Existing && (!run.found || run.err != nil) { // nobody gave the run one
 		return
 	}
@@ -163,24 +162,17 @@ func (b *planned) peek(l *budget.Ledger, key budget.Account, named bool) {
 	if b.err == nil || b.found {
 		return
 	}
-	switch {
-	case l.OnError != "":
-		b.policy = l.OnError
-	case l.Fallback != nil:
-		b.policy = budget.PolicyFallback
-	case named:
-		b.policy = budget.PolicyClosed
-	default:
-		b.policy = budget.PolicyLocal
-	}
+	b.policy, key = l.StandIn(key, named, b.err)
 	switch b.policy {
 	case budget.PolicyLocal:
 		b.kind, b.record = budget.KindMemory, budget.NewRecord(key.Params, budget.Stamp{})
 	case budget.PolicyFallback:
-		b.kind, key.Space = l.Fallback.Kind(), budget.Fallbacks
-		if r, _, err := l.Fallback.Peek(ctx, key); err == nil {
-			b.record = r
+		r, _, err := l.Fallback.Peek(ctx, key)
+		if err != nil {
+			b.policy = budget.PolicyClosed
+			return
 		}
+		b.kind, b.record = l.Fallback.Kind(), r
 	}
 }
 

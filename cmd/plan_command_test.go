@@ -131,6 +131,9 @@ func TestPlanOfBudgets(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("budgets differ (-want +got):\n%s", diff)
 	}
+	if got, want := got.Budgets[2].Bound, "in the whole run at most 3 retries"; got != want {
+		t.Errorf("bound of a run's budget = %q, want %q: nobody resets it", got, want)
+	}
 	if got := w.planOf("--no-budget", "--", "false").Budgets; len(got) != 1 || got[0].Name != "outer" {
 		t.Errorf("budgets with --no-budget = %+v, want the inherited one", got)
 	}
@@ -149,6 +152,8 @@ func TestPlanWhenTheStoreFails(t *testing.T) {
 		{"-b api -- false", "closed", "budget_unavailable", 1},
 		{"-b api --budget-on-error open -n 30 -- false", "open", "attempts_exhausted", 30},
 		{"-b api --budget-on-error local --budget-capacity 2 --budget-refill 0 -- false", "local", "budget_denied", 3},
+		{"--run-budget 2 -- false", "local", "budget_unavailable", 1},
+		{"--budget-store redis://127.0.0.1:1 -- false", "closed", "budget_unavailable", 1}, // nor can the fallback be used
 	} {
 		got := w.planOf(strings.Fields(test.args)...)
 		b := got.Budgets[0]
@@ -157,6 +162,29 @@ func TestPlanWhenTheStoreFails(t *testing.T) {
 		}
 	}
 	wantText(t, "plan with a failed store", w.ok("plan", "-b", "api", "--", "false"), "unavailable, so nothing is retried", w.state)
+}
+
+// What stands in for a server that is away holds as much in a plan as in a run:
+// TestRedisDead has the runs.
+func TestPlanWhenTheServerIsAway(t *testing.T) {
+	w := newWorkplace(t)
+	for _, test := range []struct {
+		args, policy string
+		tokens       float64
+		attempts     int
+	}{
+		{"-n 6", "fallback", 3, 4},
+		{"-n 6 --budget-capacity 2", "fallback", 2, 3},
+		{"-n 6 --budget-on-error local", "local", 1, 2},
+		{"-n 6 --run-budget 1", "fallback", 3, 2},
+	} {
+		args := "-b svc --budget-store redis://127.0.0.1:1 --delay 0 " + test.args + " -- false"
+		got := w.planOf(strings.Fields(args)...)
+		b := got.Budgets[len(got.Budgets)-1] // after that of the run
+		if b.Policy == nil || *b.Policy != test.policy || b.Tokens != test.tokens || *got.End.Reason != "budget_denied" || got.End.Attempts != test.attempts {
+			t.Errorf("plan %s = %+v, end %+v, want %v tokens by policy %s, and %d attempts", args, b, got.End, test.tokens, test.policy, test.attempts)
+		}
+	}
 }
 
 func TestPlanRefuses(t *testing.T) {

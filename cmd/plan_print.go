@@ -125,7 +125,7 @@ func (b *planned) document() plannedBudget {
 	a := b.account.document()
 	return plannedBudget{
 		Name: a.Name, Origin: b.origin, Store: a.Store, Exists: a.Exists, Policy: filled(b.policy), Error: a.Error,
-		Tokens: a.Tokens, Capacity: a.Capacity, Refill: a.Refill, Bonus: a.Bonus, NextTokenMS: a.NextTokenMS, Bound: a.Bound,
+		Tokens: a.Tokens, Capacity: a.Capacity, Refill: a.Refill, Bonus: a.Bonus, NextTokenMS: a.NextTokenMS, Bound: b.bound(),
 	}
 }
 
@@ -283,13 +283,18 @@ func (b *planned) planRows() []row {
 		text += ", no record yet"
 	}
 	rows := []row{{"budget", text}}
-	switch {
-	case b.origin == runOrigin:
-		rows = append(rows, row{"", "in the whole run at most " + retries(b.record.Bucket.Params.Capacity)})
-	case b.policy != budget.PolicyClosed && b.policy != budget.PolicyOpen:
-		rows = append(rows, row{"", boundOf(b.record.Bucket.Params)})
+	if b.policy != budget.PolicyClosed && b.policy != budget.PolicyOpen {
+		rows = append(rows, row{"", b.bound()})
 	}
 	return rows
+}
+
+// bound is boundOf, but that nobody resets the budget of a run.
+func (b *planned) bound() string {
+	if b.origin == runOrigin {
+		return "in the whole run at most " + retries(b.record.Bucket.Params.Capacity)
+	}
+	return boundOf(b.record.Bucket.Params)
 }
 
 func (e ended) rows() []row {
