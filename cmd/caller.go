@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/retryx/retryx/exec"
+	"github.com/retryx/retryx/exec/proc"
 )
 
 // watchAfter is how long a run lasts before its caller is watched without a
@@ -33,10 +34,9 @@ type caller struct {
 	stdout int // -1: no pipe
 }
 
-// newCaller returns nil when the caller is not to be looked at. shared says that
-// our group is in the foreground of its terminal.
-func newCaller(mode exec.OrphanMode, parent int, stdout *os.File, shared bool) *caller {
-	if mode == exec.OrphanIgnore || !attached(parent) || !shared && inBackground() {
+// newCaller returns nil when the caller is not to be looked at.
+func newCaller(mode exec.OrphanMode, parent int, stdout *os.File, at proc.Standing) *caller {
+	if mode == exec.OrphanIgnore || !attached(parent) || at == proc.Background {
 		return nil
 	}
 	c := &caller{parent: parent, stdout: -1}
@@ -55,18 +55,6 @@ func attached(parent int) bool {
 		return false
 	}
 	return true
-}
-
-// inBackground reports whether our group is not the one that our terminal, if
-// there is one, listens to.
-func inBackground() bool {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return false
-	}
-	defer tty.Close()
-	front, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
-	return err == nil && front != unix.Getpgrp()
 }
 
 // Gone reports whether the caller is gone now.

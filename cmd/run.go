@@ -38,7 +38,6 @@ type invocation struct {
 	env      Env
 	voice    voice
 	vars     map[string]string
-	conf     *configuration
 	settings *settings
 	in       inherited
 	command  []string
@@ -62,13 +61,13 @@ func run(env Env, flags *pflag.FlagSet, command []string) int {
 	if err != nil {
 		return refuse(env, err)
 	}
-	shared := proc.Foreground()
-	heard := listen(shared)
+	at := proc.Stand()
+	heard := listen(at == proc.Foreground)
 	// Children are tied to the thread that starts them, so it must not go away
 	// before we do. Not locked earlier, as every signal that is asked for would
 	// then cost two switches of threads.
 	runtime.LockOSThread()
-	o, success := inv.execute(heard, shared)
+	o, success := inv.execute(heard, at)
 	end := inv.finish(o, success)
 	if end.die != 0 {
 		die(end.die)
@@ -102,7 +101,7 @@ func prepare(env Env, flags *pflag.FlagSet, command []string) (*invocation, erro
 	if err != nil {
 		return nil, err
 	}
-	inv.settings, inv.conf = s, conf
+	inv.settings = s
 	inv.in = inherit(inv.vars)
 	inv.in.bound(&s.policy)
 	inv.warnings = slices.Concat(conf.warnings, inv.in.warnings)
@@ -259,8 +258,9 @@ func (inv *invocation) hand() {
 }
 
 // execute runs the engine.
-func (inv *invocation) execute(heard signals, shared bool) (*exec.Outcome, []classify.Range) {
+func (inv *invocation) execute(heard signals, at proc.Standing) (*exec.Outcome, []classify.Range) {
 	s := inv.settings
+	shared := at == proc.Foreground
 	c := &child{
 		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
 		streams: newStreams(inv.env, s, inv.read, shared), group: proc.New,
@@ -273,7 +273,7 @@ func (inv *invocation) execute(heard signals, shared bool) (*exec.Outcome, []cla
 	e := &exec.Engine{
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
 		Admit: inv.admits(), Rand: rand.Float64, Cancels: heard.cancels, Signals: heard.others, Heard: hearing(),
-		Caller: inv.caller(shared), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
+		Caller: inv.caller(at), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
 		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}
 	if len(s.hooks) > 0 {
@@ -317,8 +317,8 @@ func runEngine(e *exec.Engine, c *child) (o *exec.Outcome) {
 }
 
 // caller returns whoever waits for us, nil when nobody is looked at.
-func (inv *invocation) caller(shared bool) exec.Caller {
-	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout, shared); c != nil {
+func (inv *invocation) caller(at proc.Standing) exec.Caller {
+	if c := newCaller(inv.settings.policy.Orphan, inv.env.Parent, inv.env.Stdout, at); c != nil {
 		return c
 	}
 	return nil

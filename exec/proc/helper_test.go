@@ -117,8 +117,8 @@ func perform(step string) {
 		os.Exit(relay(arg))
 	case "parent":
 		becomeParent()
-	case "foreground":
-		fmt.Println(proc.Foreground())
+	case "stand":
+		fmt.Println(proc.Stand())
 	case "group": // a step in a background group of the terminal
 		inGroup(arg)
 	case "rawkill":

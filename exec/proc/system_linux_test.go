@@ -31,12 +31,12 @@ func TestChildDiesWithUs(t *testing.T) { // scenario 37
 	out.ended()
 }
 
-func TestForegroundWithoutTerminal(t *testing.T) { // scenario 49
-	spec := helper("foreground:")
+func TestStandWithoutTerminal(t *testing.T) { // scenario 49
+	spec := helper("stand:")
 	spec.Stdout.Tee = true
 	spec.Argv = append([]string{"setsid"}, spec.Argv...)
-	if got := string(run(t, spec).Stdout); got != "false\n" {
-		t.Errorf("Foreground() without a terminal = %q, want false", got)
+	if got := string(run(t, spec).Stdout); got != "no terminal\n" {
+		t.Errorf("Stand() without a terminal = %q, want no terminal", got)
 	}
 }
 

@@ -11,15 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Foreground reports whether our process group is the foreground group of our
-// controlling terminal. Without a terminal it is false.
-func Foreground() bool {
+// Standing is where our process group stands at our controlling terminal.
+type Standing string
+
+// The standings.
+const (
+	NoTerminal Standing = "no terminal"
+	Foreground Standing = "foreground" // the terminal listens to our group
+	Background Standing = "background" // it listens to another one
+)
+
+// Stand finds out where our process group stands.
+func Stand() Standing {
 	tty, err := openTerminal()
 	if err != nil {
-		return false
+		return NoTerminal
 	}
 	defer func() { _ = tty.Close() }()
-	return isForeground(tty)
+	return standing(tty)
 }
 
 // A Terminal remembers the modes of our controlling terminal.
@@ -36,7 +45,7 @@ func SaveTerminal() *Terminal {
 		return nil
 	}
 	defer func() { _ = tty.Close() }()
-	if !isForeground(tty) {
+	if standing(tty) != Foreground {
 		return nil
 	}
 	modes, err := unix.IoctlGetTermios(int(tty.Fd()), getModes)
@@ -59,7 +68,7 @@ func (t *Terminal) Restore() error {
 		return fmt.Errorf("restore terminal: %w", err)
 	}
 	defer func() { _ = tty.Close() }()
-	if !isForeground(tty) {
+	if standing(tty) != Foreground {
 		return nil
 	}
 	fd := int(tty.Fd())
@@ -80,7 +89,12 @@ func openTerminal() (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 }
 
-func isForeground(tty *os.File) bool {
-	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
+func standing(tty *os.File) Standing {
+	switch group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP); {
+	case err != nil:
+		return NoTerminal
+	case group == unix.Getpgrp():
+		return Foreground
+	}
+	return Background
 }

@@ -39,15 +39,15 @@ func onTerminal(t *testing.T, steps ...string) string {
 	return strings.ReplaceAll(text.String(), "\r\n", "\n")
 }
 
-func TestForeground(t *testing.T) { // scenario 49 and the group rule
-	if got := onTerminal(t, "foreground:"); got != "true\n" {
-		t.Errorf("Foreground() of a terminal's session leader = %q, want true", got)
+func TestStand(t *testing.T) { // scenario 49 and the group rule
+	if got := onTerminal(t, "stand:"); got != "foreground\n" {
+		t.Errorf("Stand() of a terminal's session leader = %q, want foreground", got)
 	}
-	if got := onTerminal(t, "group:foreground:"); got != "false\n" {
-		t.Errorf("Foreground() of a background group = %q, want false", got)
+	if got := onTerminal(t, "group:stand:"); got != "background\n" {
+		t.Errorf("Stand() of a background group = %q, want background", got)
 	}
-	if got := onTerminal(t, "close:0", "foreground:"); got != "true\n" {
-		t.Errorf("Foreground() without stdin = %q, want true: stdin is not asked", got)
+	if got := onTerminal(t, "close:0", "stand:"); got != "foreground\n" {
+		t.Errorf("Stand() without stdin = %q, want foreground: stdin is not asked", got)
 	}
 }
 
