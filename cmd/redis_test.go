@@ -181,6 +181,10 @@ func TestRedisRunBudgetAndBreaker(t *testing.T) {
 	if s.status != 75 {
 		t.Errorf("an open breaker ended with %d, want 75", s.status)
 	}
+	m, layers := newMachine(t, store), strings.Fields("-q -n 1 --breaker -b deep -- retryx -q -n 1 --breaker -- flaky exit=7")
+	for _, failures := range []string{"1", "2"} { // one of the leaf is one for all layers
+		m.retryx(layers...).want(t, map[string]string{"breaker.failures": failures, "breaker.state": "closed"})
+	}
 }
 
 // A dead server never stops a first attempt; what it does to retries is the
