@@ -20,14 +20,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/retryx/retryx/classify"
+	"github.com/retryx/retryx/exec/proc"
 )
 
-const (
-	verdictSchema = "retryx.verdict/v1"
-
-	// tailKept is how much of an output's end is looked at, as in a run.
-	tailKept = 64 << 10
-)
+const verdictSchema = "retryx.verdict/v1"
 
 func newClassifyCommand(env Env) *cobra.Command {
 	c := &cobra.Command{
@@ -204,13 +200,13 @@ func parseSignal(v string) (syscall.Signal, error) {
 	return s, nil
 }
 
-// outputs reads what the command wrote.
+// outputs reads what the command wrote, as much of its end as a run looks at.
 func (o *classifyOptions) outputs(a *classify.Attempt) error {
 	if isatty.IsTerminal(o.env.Stdin.Fd()) {
 		say(o.env.Stderr, "what did the command write to stderr? end it with ctrl-d")
 	}
 	var err error
-	if a.Stderr, err = lastOf(o.env.Stdin, tailKept); err != nil {
+	if a.Stderr, err = lastOf(o.env.Stdin, proc.TailBytes); err != nil {
 		return fmt.Errorf("read stdin: %w", err)
 	}
 	if o.stdout == "" {
@@ -221,7 +217,7 @@ func (o *classifyOptions) outputs(a *classify.Attempt) error {
 		return &usageError{[]string{"--stdout: " + err.Error()}}
 	}
 	defer func() { _ = f.Close() }()
-	if a.Stdout, err = lastOf(f, tailKept); err != nil {
+	if a.Stdout, err = lastOf(f, proc.TailBytes); err != nil {
 		return &usageError{[]string{"--stdout: " + err.Error()}}
 	}
 	return nil

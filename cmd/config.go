@@ -67,7 +67,7 @@ func loadConfiguration(environ map[string]string, explicit, profile string) (*co
 }
 
 func systemPlaces(environ map[string]string) configPlaces {
-	return configPlaces{system: systemConfiguration, environ: environ, uid: os.Geteuid(), passwd: passwdHome}
+	return configPlaces{system: systemConfiguration, environ: environ, uid: os.Geteuid()}
 }
 
 // load reads the files of these places.

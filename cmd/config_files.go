@@ -5,9 +5,6 @@ package cmd
 // was merely found is refused when it does not belong to root or the effective
 // user or when its group or others may write it. One that the user names is
 // read with a warning: naming it is the user's decision.
-//
-// HOME says where home is only when it belongs to the effective user: it is
-// unset under cron and somebody else's under sudo. Then the passwd entry says.
 
 import (
 	"errors"
@@ -15,11 +12,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/retryx/retryx/statefile"
 )
 
 // largestConfiguration is far beyond any file written by hand.
@@ -30,7 +27,7 @@ type configPlaces struct {
 	system  string // the machine's file
 	environ map[string]string
 	uid     int                  // the effective user
-	passwd  func(uid int) string // home by the passwd entry, or nothing
+	passwd  func(uid int) string // home by the passwd entry; nil asks the system
 }
 
 // configPlace is one place of a configuration file.
@@ -55,8 +52,8 @@ func (p configPlaces) list(explicit string) []configPlace {
 func (p configPlaces) user() string {
 	dir := p.environ["XDG_CONFIG_HOME"]
 	if !filepath.IsAbs(dir) { // a relative one is invalid by its specification
-		home := p.home()
-		if home == "" {
+		home, err := statefile.Lookup{Getenv: p.getenv, UID: p.uid, Passwd: p.passwd}.Home()
+		if err != nil {
 			return ""
 		}
 		dir = filepath.Join(home, ".config")
@@ -64,22 +61,7 @@ func (p configPlaces) user() string {
 	return filepath.Join(dir, "retryx", "config.yaml")
 }
 
-func (p configPlaces) home() string {
-	home := p.environ["HOME"]
-	var st syscall.Stat_t
-	if filepath.IsAbs(home) && syscall.Stat(home, &st) == nil && int(st.Uid) == p.uid {
-		return home
-	}
-	return p.passwd(p.uid)
-}
-
-func passwdHome(uid int) string {
-	entry, err := user.LookupId(strconv.Itoa(uid))
-	if err != nil || !filepath.IsAbs(entry.HomeDir) {
-		return ""
-	}
-	return entry.HomeDir
-}
+func (p configPlaces) getenv(name string) string { return p.environ[name] }
 
 // read returns the file's content, nil when there is no file to be found, and
 // a warning about a named file that others could have written.

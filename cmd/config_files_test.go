@@ -186,8 +186,8 @@ func TestNothingIsFoundInTheWorkingDirectory(t *testing.T) {
 }
 
 func TestPlaceOfTheUsersFile(t *testing.T) {
-	mine, others := t.TempDir(), t.TempDir()
-	passwd := func(int) string { return "/passwd" }
+	mine, others, entry := t.TempDir(), t.TempDir(), t.TempDir()
+	passwd := func(int) string { return entry }
 	tests := []struct {
 		name    string
 		environ map[string]string
@@ -197,10 +197,11 @@ func TestPlaceOfTheUsersFile(t *testing.T) {
 		{"XDG_CONFIG_HOME", map[string]string{"XDG_CONFIG_HOME": "/x", "HOME": mine}, passwd, "/x/retryx/config.yaml"},
 		{"HOME", map[string]string{"HOME": mine}, passwd, mine + "/.config/retryx/config.yaml"},
 		{"a relative XDG_CONFIG_HOME", map[string]string{"XDG_CONFIG_HOME": "x", "HOME": mine}, passwd, mine + "/.config/retryx/config.yaml"},
-		{"no HOME, as under cron", map[string]string{}, passwd, "/passwd/.config/retryx/config.yaml"},
-		{"a HOME that is not there", map[string]string{"HOME": "/nonexistent/x"}, passwd, "/passwd/.config/retryx/config.yaml"},
-		{"somebody else's HOME, as under sudo", map[string]string{"HOME": others}, passwd, "/passwd/.config/retryx/config.yaml"},
+		{"no HOME, as under cron", map[string]string{}, passwd, entry + "/.config/retryx/config.yaml"},
+		{"a HOME that is not there", map[string]string{"HOME": "/nonexistent/x"}, passwd, entry + "/.config/retryx/config.yaml"},
+		{"somebody else's HOME, as under sudo", map[string]string{"HOME": others}, passwd, entry + "/.config/retryx/config.yaml"},
 		{"no home at all", map[string]string{}, func(int) string { return "" }, ""},
+		{"a home that is not there", map[string]string{}, func(int) string { return "/nonexistent" }, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -215,20 +216,11 @@ func TestPlaceOfTheUsersFile(t *testing.T) {
 	}
 }
 
-func TestPasswdHome(t *testing.T) {
-	if got := passwdHome(0); !filepath.IsAbs(got) {
-		t.Errorf("passwdHome(0) = %q, want root's home", got)
-	}
-	if got := passwdHome(1<<31 - 7); got != "" {
-		t.Errorf("passwdHome(nobody has this uid) = %q, want nothing", got)
-	}
-}
-
 // BenchmarkNoConfiguration is what every run pays: two failed opens and the
 // look at HOME.
 func BenchmarkNoConfiguration(b *testing.B) {
 	dir := b.TempDir()
-	p := configPlaces{system: filepath.Join(dir, "config.yaml"), environ: map[string]string{"HOME": dir}, uid: os.Geteuid(), passwd: passwdHome}
+	p := configPlaces{system: filepath.Join(dir, "config.yaml"), environ: map[string]string{"HOME": dir}, uid: os.Geteuid()}
 	for b.Loop() {
 		if _, err := p.load("", ""); err != nil {
 			b.Fatal(err)

@@ -26,6 +26,7 @@ const (
 	exitRefused  = 75
 	exitTimedOut = 124
 	exitOwn      = 125
+	exitNotFound = 127
 	exitSignal   = 128
 )
 

@@ -366,8 +366,6 @@ func notStarted(last *exec.Attempt, command []string) string {
 	return "cannot start " + quoted(name) + ": " + err.Error()
 }
 
-const exitNotFound = 127
-
 // notFound guesses why there is no such command.
 func notFound(name string) string {
 	text := "command not found: " + quoted(name)

@@ -130,12 +130,6 @@ func isPath(value string) bool {
 	return slices.Contains(names, top)
 }
 
-// text returns s printable and without secrets. Lines stay lines.
-func (r *redactor) text(s string) string {
-	r.settle()
-	return r.hide(printable(s), nil)
-}
-
 // line returns s as one line of at most limit bytes, redacted before it is cut.
 func (r *redactor) line(s string, limit int) string {
 	if s == "" {

@@ -8,7 +8,7 @@ package cmd
 //	MY_KEY=VALUE                          an assignment to a variable that holds one
 //	Authorization: VALUE  X-Name: VALUE   headers, to the end of the line or quotes
 //	Bearer VALUE  Basic VALUE             the same without its header
-//	--token VALUE                         flags, see redact.go
+//	--token VALUE                         flags, see redact_command.go
 //	ghp_VALUE, AKIAVALUE, JSON web tokens, private keys in PEM: keys by their looks
 //
 // A value ends at a blank, a quote, an ampersand or a semicolon. Where it is not

@@ -20,9 +20,10 @@ import (
 
 // Lookup is what the surroundings say about the state directory.
 type Lookup struct {
-	Flag   string              // --state-dir
-	Getenv func(string) string // os.Getenv
-	UID    int                 // the effective user
+	Flag   string               // --state-dir
+	Getenv func(string) string  // os.Getenv
+	UID    int                  // the effective user
+	Passwd func(uid int) string // home by the passwd entry, "" without one; nil asks the system
 }
 
 // Path returns the state directory as an absolute path. It need not exist.
@@ -40,7 +41,7 @@ func (l Lookup) Default() (string, error) {
 	if dir := l.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "retryx"), nil
 	}
-	home, err := l.home()
+	home, err := l.Home()
 	if err != nil {
 		return "", err
 	}
@@ -78,19 +79,32 @@ func (l Lookup) ownsAncestor(dir string) bool {
 	return true
 }
 
-func (l Lookup) home() (string, error) {
+// Home returns the user's own home directory, which is there, or ErrNoHome.
+func (l Lookup) Home() (string, error) {
 	home := l.Getenv("HOME")
 	if filepath.IsAbs(home) && l.owns(home) {
 		return home, nil
 	}
-	entry, err := user.LookupId(strconv.Itoa(l.UID))
-	if err != nil || !filepath.IsAbs(entry.HomeDir) {
+	passwd := l.Passwd
+	if passwd == nil {
+		passwd = passwdHome
+	}
+	home = passwd(l.UID)
+	if !filepath.IsAbs(home) {
 		return "", ErrNoHome
 	}
-	if _, err := os.Stat(entry.HomeDir); err != nil {
+	if _, err := os.Stat(home); err != nil {
 		return "", ErrNoHome
 	}
-	return entry.HomeDir, nil
+	return home, nil
+}
+
+func passwdHome(uid int) string {
+	entry, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return ""
+	}
+	return entry.HomeDir
 }
 
 func (l Lookup) owns(dir string) bool {
