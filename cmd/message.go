@@ -45,9 +45,9 @@ func sentence(o *exec.Outcome, f facts) string {
 	case exec.Reconciled:
 		return "succeeded: attempt " + number(o) + " had failed, and --reconcile found that it did happen"
 	case exec.OrphanedSuccess:
-		return "succeeded" + afterAttempts(o) + ", but the caller is gone"
+		return "succeeded" + afterAttempts(o) + ", but the caller is gone, or nobody reads stdout"
 	case exec.CallerGone:
-		return "stopped: the caller is gone; to go on without one: --on-orphan ignore"
+		return "stopped: the caller is gone, or nobody reads stdout; to go on all the same: --on-orphan ignore"
 	case exec.OutputClosed:
 		return "stopped: nobody reads the output any more"
 	case exec.BySignal:

@@ -59,8 +59,8 @@ func TestMessage(t *testing.T) {
 		{"succeeded at once", endedBy(exec.Succeeded, 1), facts{}, "succeeded after 1 attempt"},
 		{"succeeded", endedBy(exec.Succeeded, 3), facts{}, "succeeded after 3 attempts"},
 		{"reconciled", endedBy(exec.Reconciled, 2), facts{}, "succeeded: attempt 2 had failed, and --reconcile found that it did happen"},
-		{"orphaned success", endedBy(exec.OrphanedSuccess, 2), facts{}, "succeeded after 2 attempts, but the caller is gone"},
-		{"caller gone", endedBy(exec.CallerGone, 1), facts{}, "stopped: the caller is gone; to go on without one: --on-orphan ignore"},
+		{"orphaned success", endedBy(exec.OrphanedSuccess, 2), facts{}, "succeeded after 2 attempts, but the caller is gone, or nobody reads stdout"},
+		{"caller gone", endedBy(exec.CallerGone, 1), facts{}, "stopped: the caller is gone, or nobody reads stdout; to go on all the same: --on-orphan ignore"},
 		{"output closed", endedBy(exec.OutputClosed, 1), facts{}, "stopped: nobody reads the output any more"},
 		{"signal before", edited(endedBy(exec.BySignal, 0), func(o *exec.Outcome, _ *exec.Attempt) { o.CancelSignal = syscall.SIGTERM }), facts{}, "cancelled by SIGTERM before the first attempt"},
 		{"signal during", edited(endedBy(exec.BySignal, 2), func(o *exec.Outcome, _ *exec.Attempt) {
