@@ -138,8 +138,8 @@ func (a account) document() shownAccount {
 	return doc
 }
 
-// printTable aligns the columns of a table whose first line is its head. Whatever a cell holds, it stays in its line and
-// column and does nothing to the terminal.
+// printTable aligns the columns of a table whose first line is its head. Whatever
+// a cell holds, it stays in its line and column and does nothing to the terminal.
 func printTable(w io.Writer, lines [][]string) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range lines {

@@ -26,7 +26,7 @@ type lines struct {
 	w        io.Writer
 	quiet    bool
 	verbose  bool
-	terminal bool
+	screen   bool
 	paint    painter
 	redact   *redactor
 	streams  *streams
@@ -37,6 +37,11 @@ type lines struct {
 	counting bool
 }
 
+// isScreen reports whether w is a terminal that does more than print.
+func isScreen(w *os.File, environ map[string]string) bool {
+	return isatty.IsTerminal(w.Fd()) && environ["TERM"] != "dumb"
+}
+
 // painter colours text for one writer. fatih/color's own switch looks at
 // stdout, which is the child's.
 type painter struct{ warn, bad, dim *color.Color }
@@ -44,7 +49,7 @@ type painter struct{ warn, bad, dim *color.Color }
 func newPainter(when string, w *os.File, environ map[string]string) painter {
 	on := when == "always"
 	if when == "auto" {
-		on = isatty.IsTerminal(w.Fd()) && environ["NO_COLOR"] == "" && environ["TERM"] != "dumb"
+		on = isScreen(w, environ) && environ["NO_COLOR"] == ""
 	}
 	p := painter{color.New(color.FgYellow), color.New(color.FgRed), color.New(color.Faint)}
 	for _, c := range []*color.Color{p.warn, p.bad, p.dim} {
@@ -144,13 +149,14 @@ func (l *lines) rule(a exec.Attempt) string {
 	return " (" + a.Verdict.Rule + ")"
 }
 
-// Counting shows on a terminal how long the wait still is.
+// Counting shows on a screen how long the wait still is, in seconds that have
+// begun: the last of them is no "0s".
 func (l *lines) Counting(left time.Duration) {
-	if l.quiet || !l.terminal {
+	if l.quiet || !l.screen {
 		return
 	}
 	l.counting = true
-	fmt.Fprintf(l.w, "\r\x1b[Kretryx: next attempt in %s", left.Round(time.Second))
+	fmt.Fprintf(l.w, "\r\x1b[Kretryx: next attempt in %s", (left + time.Second - 1).Truncate(time.Second))
 }
 
 // WaitOver removes the countdown.

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/pflag"
 
 	"github.com/retryx/retryx/budget"
@@ -274,7 +273,7 @@ func (inv *invocation) execute(heard signals, at proc.Standing) (*exec.Outcome, 
 		Policy: s.policy, Starter: c, Judge: c, Budget: inv.ledger,
 		Admit: inv.admits(), Rand: rand.Float64, Cancels: heard.cancels, Signals: heard.others, Heard: hearing(),
 		Caller: inv.caller(at), Token: inv.news.token(), Announce: inv.news.announce, Suspend: suspend,
-		Observer: l, Countdown: l.terminal && !l.quiet, HookTime: s.hookTime, Started: inv.started,
+		Observer: l, Countdown: l.screen && !l.quiet, HookTime: s.hookTime, Started: inv.started,
 	}
 	if len(s.hooks) > 0 {
 		e.Hooks = &hookRunner{commands: s.hooks, child: c, stderr: inv.env.Stderr, redact: inv.redact, document: inv.document}
@@ -338,7 +337,7 @@ func (inv *invocation) lines(c *child) *lines {
 	s := inv.settings
 	w := inv.env.Stderr
 	return &lines{
-		w: &inv.voice, quiet: s.quiet, verbose: s.verbose, terminal: isatty.IsTerminal(w.Fd()),
+		w: &inv.voice, quiet: s.quiet, verbose: s.verbose, screen: isScreen(w, inv.vars),
 		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
 		effect: inv.effect(), ci: newAnnotator(s.ci, &inv.voice, inv.vars),
 		budget: inv.unpayable,
