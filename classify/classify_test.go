@@ -253,7 +253,7 @@ func TestParseRule(t *testing.T) {
 	if got := failed(t, classify.Options{Flags: rules(t, "permanent: signal=SEGV")}, "frob", ""); got.Matched {
 		t.Errorf("a signal= rule matched exit 1: %+v", got)
 	}
-	for _, bad := range []string{"", "transient", "transient:", "unknown: exit=1", "odd: exit=1", "transient: exit=", "transient: exit=999", "transient: signal=FROB", "transient: stderr=", "transient: stderr=(", "transient: frob=1", "transient: refused", "transient: exit=1 refused"} {
+	for _, bad := range []string{"", "transient", "transient:", "unknown: exit=1", "odd: exit=1", "transient: exit=", "transient: exit=999", "transient: signal=FROB", "transient: stderr=", "transient: stderr=(", "transient: frob=1", "transient: refused", "transient: exit=1 refused", "transient: exit=1 exit=2", "transient: signal=KILL signal=TERM"} {
 		if r, err := classify.ParseRule(bad); err == nil {
 			t.Errorf("ParseRule(%q) = %+v, want an error", bad, r)
 		} else if !strings.Contains(err.Error(), "read rule") {

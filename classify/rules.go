@@ -64,6 +64,9 @@ func conditions(r *Rule, rest string) error {
 		}
 		value, next, _ := strings.Cut(after, " ")
 		var err error
+		if key == "exit" && len(r.Exit) > 0 || key == "signal" && len(r.Signals) > 0 {
+			return fmt.Errorf("%s= stands there twice; give one list, as in exit=1,2", key)
+		}
 		switch key {
 		case "exit":
 			r.Exit, err = ParseExitList(value)
