@@ -7,7 +7,7 @@ PORTS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 freebsd/amd64 freebsd
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build ./retryx
@@ -21,6 +21,7 @@ test: ## run every test
 .PHONY: race
 race: ## run every test with the race detector, in random order
 	go test -race -shuffle=on -timeout 20m ./...
+	cd bench && go test -race -shuffle=on ./...
 
 .PHONY: lint
 lint: ## check formatting, fences and common slips
@@ -29,7 +30,8 @@ lint: ## check formatting, fences and common slips
 
 .PHONY: cross
 cross: ## vet for every system, build for every release target
-	@for os in linux darwin freebsd; do echo "vet $$os"; GOOS=$$os CGO_ENABLED=0 go vet ./... || exit 1; done
+	@for os in linux darwin freebsd; do echo "vet $$os"; export GOOS=$$os CGO_ENABLED=0; \
+	  go vet ./... && (cd bench && go vet ./...) || exit 1; done
 	@for p in $(PORTS); do echo "build $$p"; \
 	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build -trimpath -o /dev/null . || exit 1; done
 
@@ -49,6 +51,7 @@ fuzz: ## run each fuzz test for 20 seconds
 .PHONY: vuln
 vuln: ## look for known vulnerabilities
 	go run $(VULN) ./...
+	cd bench && go run $(VULN) ./...
 
 .PHONY: bench
 bench: ## reproduce the figures of the documentation

@@ -9,10 +9,10 @@ cd "$(dirname "$0")/.."
 case $(date +%N) in
 *[!0-9]* | '') echo "fanout: date knows no nanoseconds here" >&2; exit 1 ;;
 esac
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-CGO_ENABLED=0 go build -trimpath -o "$dir/retryx" .
-export HOME="$dir" PATH="$dir:$PATH" RETRYX_QUIET=1 RETRYX_OUTCOME=none RETRYX_NO_BUDGET=true
+. bench/tools.sh
+need setsid
+build
+export RETRYX_QUIET=1 RETRYX_OUTCOME=none RETRYX_NO_BUDGET=true
 cd "$dir"
 
 cat >one <<'END'

@@ -6,18 +6,13 @@
 # invocations of curl against a loopback port on which nobody listens, -n 4 each.
 # Prints attempts per call for: no budget, a budget per machine, a shared budget.
 # Needs curl and redis-server; both servers and files are gone afterwards.
-#
-#   bench/fleet.sh [path of retryx]
 set -eu
 
 machines=${MACHINES:-8}
 calls=${CALLS:-50}
 cd "$(dirname "$0")/.."
-for tool in curl redis-server redis-cli; do
-	command -v "$tool" >/dev/null || { echo "fleet.sh: $tool is not installed" >&2; exit 1; }
-done
-
-dir=$(mktemp -d)
+. bench/tools.sh
+need curl redis-server redis-cli
 server=
 cleanup() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null || :
@@ -25,13 +20,7 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-retryx=${1:-}
-if [ -z "$retryx" ]; then
-	retryx=$dir/retryx
-	go build -o "$retryx" .
-fi
+build
 
 redis-server --port 0 --unixsocket "$dir/socket" --save '' --dir "$dir" >/dev/null &
 server=$!
@@ -41,12 +30,12 @@ done
 
 # machine NAME FLAGS...: all calls of one machine. Port 1 takes no connections.
 machine() {
-	home=$dir/$1
+	state=$dir/$1
 	shift
 	i=0
 	while [ "$i" -lt "$calls" ]; do
-		"$retryx" -q -n 4 --delay 1ms --max-delay 1ms --state-dir "$home" --no-journal \
-			--outcome "$home.outcomes" "$@" -- curl -fsS http://127.0.0.1:1/ >/dev/null 2>&1 || :
+		retryx -q -n 4 --delay 1ms --max-delay 1ms --state-dir "$state" --no-journal \
+			--outcome "$state.outcomes" "$@" -- curl -fsS http://127.0.0.1:1/ >/dev/null 2>&1 || :
 		i=$((i + 1))
 	done
 }
