@@ -32,7 +32,8 @@ func newConfigCommand(env Env) *cobra.Command {
   $XDG_CONFIG_HOME/retryx/config.yaml, else ~/.config/retryx/config.yaml
   the file of --config or RETRYX_CONFIG
   the profile of --profile or RETRYX_PROFILE, from any of these
-Environment variables and flags stand above all of them.`,
+Environment variables and flags stand above all of them. Of no_budget and budget,
+and of strict and retry_on, the one that stands higher counts.`,
 		Example: `  retryx config init
   retryx config check
   retryx config show --profile ci`,

@@ -302,10 +302,11 @@ func TestConfigTemplate(t *testing.T) {
 	f := newConfigFixture(t)
 	whole := uncommented(configTemplate())
 	f.write(f.named, whole)
-	if got := f.refused("show", "--config", f.named); len(got) != len(contradictions()) {
+	both := contradictions()
+	if got := f.refused("show", "--config", f.named); len(got) != len(both) {
 		t.Errorf("config show with every line = problems %q, want one for each contradiction", got)
 	}
-	for _, c := range contradictions() {
+	for _, c := range both {
 		key := setting{name: c.toggle}.key()
 		whole = strings.Replace(whole, "\n"+key+": true\n", "\n"+key+": false\n", 1)
 	}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 			if _, ofRun := f.Value.(flagValue); ofRun || f.NoOptDefVal != "" {
 				return
 			}
-			args := append(strings.Fields(c.CommandPath())[1:], "--"+f.Name, "")
+			args := slices.Concat(strings.Fields(c.CommandPath())[1:], []string{"--" + f.Name, ""})
 			stderr, err := os.Create(filepath.Join(dir, "stderr"))
 			if err != nil {
 				t.Fatal(err)

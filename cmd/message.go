@@ -315,7 +315,7 @@ func saidSo(rule string) bool {
 	return strings.HasPrefix(rule, "config/") || strings.HasPrefix(rule, "hint/")
 }
 
-// anyway names the flag that would have made a a retry: a rule for how it ended,
+// anyway names the flag with which a would be retried: a rule for how it ended,
 // where such a rule is no more than that, else its class.
 func anyway(a *exec.Attempt, f facts) string {
 	const text = "to retry it anyway: "
