@@ -13,11 +13,11 @@ const (
 	// ("failed: 502 records").
 	statusAnnounced = `(?:\b(?:https?(?:/[\d.]+)?|re(?:turn(?:ed|s)|pl(?:ied|y)|spon(?:se|ded)|ceived|quest)|got|errno|fail(?:ed|ure)|fetch|answer(?:ed)?|server|api)|\b\w{0,20}(?:stat(?:us|ut)|codes?|err(?:or|eur)?|exception|fehler))` +
 		`(?:[ _-]?(?:error|status|code|response|reply|http|with|was|is|a|an|of|from server|said))*[\s"'=:(\[\\#,-]{0,4}[ "'=:(\[#,-](?:CODES)` +
-		`(?:_|[^\w\s]|\s*$|\s+(?:[^\w\s]|\w*[^\Ws]\b|(?:is|was|as|this|status|errors?|responses?)\b))`
+		`(?:_|[^\w\s]|\s*$|\s+(?:[^\w\s]|\w{1,3}\b|\w*(?:[^\Ws]|ss|us)\b|(?:this|does|needs|means|occurs|always|errors|responses)\b))`
 	// The number, and the status in words.
 	statusWorded = `\b(?:CODES) ?[:(-]? ?(?:WORDS)`
 	// The number alone in one of the places where a status stands.
-	statusBare = `\((?:http )?(?:CODES)\)|\[(?:CODES)\]|(?-i:\bE(?:CODES)\b)|http_?(?:CODES)\b|, ?(?:CODES)$| - (?:CODES)$`
+	statusBare = `\((?:http )?(?:CODES)\)|\[(?:CODES)\]|(?-i:\bE(?:CODES)\b)|http_?(?:CODES)\b|, ?(?:CODES)$| - (?:CODES)$|exceptions\.\w{1,60}: (?:CODES) `
 )
 
 // status reads {codes, words}: the expression that matches the HTTP statuses,
