@@ -991,12 +991,20 @@ var builtinFiles = [...]ruleset.File{
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"get", "get messages"}, Words: []string{"ack_requeue_false", "reject_requeue_false"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "show", "export", "help", "definitions export", "health_check *"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"declare", "delete", "import", "purge", "close", "definitions import"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"*"}}, Effect: "write"}},
 		Later:   rules141,
 	},
+	{Name: "rabbitmqctl",
+		Names:   []string{"rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-upgrade"},
+		Values:  []string{"-n", "--node", "-p", "--vhost", "-t", "--timeout", "--formatter", "--erlang-cookie"},
+		Depth:   1,
+		Secrets: []string{"--erlang-cookie"},
+		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "ping", "list_*", "list", "environment", "check_*", "await_*", "wait", "help", "version", "report", "node_health_check", "cluster_status", "is_*", "observer", "memory_breakdown", "eval_file", "info"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"add_user", "eval", "rotate_logs", "hard_reboot"}}, Effect: "write"}, {Effect: "repeatable"}},
+		Later:   rules142,
+	},
 	{Name: "rake",
 		Names:   []string{"rails"},
 		Values:  []string{"-f", "--rakefile", "-e", "--environment"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-T", "--tasks", "--prereqs", "-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"routes", "about", "notes", "stats", "test*", "spec", "db:version", "db:migrate:status", "zeitwerk:check"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"db:migrate", "db:create", "db:drop", "db:prepare", "db:schema:*", "assets:*", "db:test:prepare"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"db:*", "release", "generate", "g", "destroy", "data:*", "runner"}}, Effect: "write"}},
-		Later:   rules142,
+		Later:   rules143,
 	},
 	{Name: "rclone",
 		Marks:   []string{"Failed to copy with ", "Failed to sync with ", "Failed to create file system for"},
@@ -1005,7 +1013,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--rc-pass", "--s3-secret-access-key", "--sftp-pass", "--webdav-pass", "--ftp-pass", "--password-command"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"ls", "lsl", "lsd", "lsf", "lsjson", "check", "cryptcheck", "checksum", "cat", "size", "md5sum", "sha1sum", "hashsum", "about", "listremotes", "tree", "ncdu", "link", "version", "config", "mount", "serve", "test", "obscure", "cryptdecode"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"copy", "copyto", "sync", "delete", "deletefile", "purge", "mkdir", "rmdir", "rmdirs", "cleanup", "touch", "settier", "dedupe", "copyurl", "bisync"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"move", "moveto", "rcat", "backend", "rc"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "Attempt \\d+/\\d+ failed", Need: [][]string{[]string{"attempt "}, []string{" failed"}}}, {Expr: "low level retry", Need: [][]string{[]string{"low level retry"}}}, {Expr: "Can.t retry", Need: [][]string{[]string{"t retry"}, []string{"can"}}}},
-		Later:   rules143,
+		Later:   rules144,
 	},
 	{Name: "redis-cli",
 		Names:         []string{"valkey-cli", "keydb-cli"},
@@ -1015,7 +1023,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors:  true,
 		Effects:       []ruleset.Effect{{When: ruleset.When{Flags: []string{"--pipe", "--eval", "--cluster", "--functions-rdb", "-r"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--scan", "--bigkeys", "--memkeys", "--hotkeys", "--latency", "--latency-history", "--latency-dist", "--intrinsic-latency", "--stat", "--rdb", "--lru-test", "-v", "--version", "--help"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"nx", "xx", "incr", "gt", "lt", "ifeq", "store", "storedist"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"ping", "PING", "echo", "ECHO", "get", "GET", "mget", "MGET", "strlen", "STRLEN", "getrange", "GETRANGE", "getbit", "GETBIT", "exists", "EXISTS", "ttl", "TTL", "pttl", "PTTL", "type", "TYPE", "keys", "KEYS", "scan", "SCAN", "hget", "HGET", "hmget", "HMGET", "hgetall", "HGETALL", "hkeys", "HKEYS", "hvals", "HVALS", "hlen", "HLEN", "hexists", "HEXISTS", "hscan", "HSCAN", "lrange", "LRANGE", "llen", "LLEN", "lindex", "LINDEX", "smembers", "SMEMBERS", "sismember", "SISMEMBER", "scard", "SCARD", "sinter", "SINTER", "sunion", "SUNION", "sdiff", "SDIFF", "zrange", "ZRANGE", "zrevrange", "ZREVRANGE", "zrangebyscore", "ZRANGEBYSCORE", "zscore", "ZSCORE", "zcard", "ZCARD", "zcount", "ZCOUNT", "zrank", "ZRANK", "xrange", "XRANGE", "xrevrange", "XREVRANGE", "xlen", "XLEN", "xread", "XREAD", "info", "INFO", "dbsize", "DBSIZE", "time", "TIME", "role", "ROLE", "lastsave", "LASTSAVE", "dump", "DUMP", "memory usage", "MEMORY USAGE", "config get", "CONFIG GET", "client list", "CLIENT LIST", "slowlog get", "SLOWLOG GET", "cluster info", "CLUSTER INFO", "cluster nodes", "CLUSTER NODES", "object *", "OBJECT *", "subscribe", "SUBSCRIBE", "psubscribe", "PSUBSCRIBE", "monitor", "MONITOR", "sentinel get-master-addr-by-name", "sentinel masters", "xinfo *", "XINFO *"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"set", "SET", "mset", "MSET", "setex", "SETEX", "psetex", "PSETEX", "setrange", "SETRANGE", "setbit", "SETBIT", "hset", "HSET", "hmset", "HMSET", "hdel", "HDEL", "sadd", "SADD", "srem", "SREM", "zadd", "ZADD", "zrem", "ZREM", "del", "DEL", "unlink", "UNLINK", "expire", "EXPIRE", "pexpire", "PEXPIRE", "expireat", "EXPIREAT", "persist", "PERSIST", "pfadd", "PFADD", "lset", "LSET", "config set", "CONFIG SET", "config rewrite", "bgsave", "BGSAVE", "save", "SAVE", "bgrewriteaof", "script load", "SCRIPT LOAD", "replicaof", "REPLICAOF", "xack", "XACK"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"*"}}, Effect: "write"}},
 		JudgesSuccess: true,
-		Later:         rules144,
+		Later:         rules145,
 	},
 	{Name: "restic",
 		Names:   []string{"rustic", "resticprofile", "autorestic"},
@@ -1023,25 +1031,25 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-r", "--repo", "-p", "--password-file", "--password-command", "-o", "--option", "--cache-dir", "--limit-upload", "--limit-download", "-e", "--exclude", "--exclude-file", "--iexclude", "--files-from", "--tag", "--host", "-H", "--path", "--target", "-t", "-i", "--include", "--retry-lock", "--keep-last", "--keep-daily", "--keep-weekly", "--keep-monthly", "--cacert", "--key-hint", "--repository-file", "--parent", "--read-data-subset"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"snapshots", "ls", "find", "stats", "check", "cat", "diff", "dump", "list", "mount", "version", "self-update", "restore", "cache", "key list"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"backup", "forget", "prune", "unlock", "copy", "tag", "rebuild-index", "repair", "recover", "rewrite", "migrate"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"init", "key"}}, Effect: "write"}},
-		Later:   rules145,
+		Later:   rules146,
 	},
 	{Name: "rsnapshot",
 		Values:  []string{"-c"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"configtest", "du", "diff", "version", "version_only", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"sync"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules146,
+		Later:   rules147,
 	},
 	{Name: "rsync",
 		Marks:   []string{"rsync error: ", "rsync: ["},
 		Values:  []string{"-e", "--rsh", "-f", "--filter", "--exclude", "--include", "--exclude-from", "--include-from", "--files-from", "-T", "--temp-dir", "--password-file", "--timeout", "--contimeout", "--bwlimit", "--port", "--rsync-path", "-B", "--backup-dir", "--suffix", "--partial-dir", "--link-dest", "--log-file", "--out-format", "-M", "--remote-option", "--chmod", "--chown"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run", "--list-only"}}, Effect: "read"}, {Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "connection unexpectedly closed", Need: [][]string{[]string{"connection unexpectedly closed"}}}},
-		Later:   rules147,
+		Later:   rules148,
 	},
 	{Name: "ruby",
 		Names:  []string{"jruby", "truffleruby"},
 		Values: []string{"-e", "-r", "-I", "-C"},
-		Later:  rules148,
+		Later:  rules149,
 	},
 	{Name: "s3cmd",
 		Marks:   []string{"ERROR: S3 error: "},
@@ -1049,63 +1057,63 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--secret_key", "--access_token", "--access_key"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"ls", "la", "get", "du", "info", "signurl", "multipart", "listmp", "cfinfo", "getpolicy", "getcors", "getlifecycle", "getnotification", "getownership", "accesslog", "ws-info", "gettagging"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"put", "sync", "del", "rm", "rb", "setacl", "setpolicy", "delpolicy", "setcors", "delcors", "setlifecycle", "dellifecycle", "expire", "modify", "abortmp", "cp", "settagging", "deltagging", "setversioning", "ws-create", "ws-delete", "restore"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"mb", "mv", "cfcreate", "cfmodify", "cfdelete", "cfinval", "cfinvalidate"}}, Effect: "write"}},
-		Later:   rules149,
+		Later:   rules150,
 	},
 	{Name: "salt",
 		Names:   []string{"salt-ssh", "salt-call", "salt-run"},
 		Values:  []string{"-t", "--timeout", "-c", "--config-dir", "-l", "--log-level", "--out", "-b", "--batch-size", "--gather-job-timeout"},
 		Remote:  []ruleset.Remote{{ExceptRead: true}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"test.ping", "test.version", "grains.items", "grains.get", "pillar.items", "pillar.get", "manage.up", "manage.down", "manage.status", "jobs.lookup_jid", "jobs.list_jobs", "sys.doc", "status.uptime"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--version", "--help"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules150,
+		Later:   rules151,
 	},
 	{Name: "sbatch",
 		Names:   []string{"qsub", "bsub", "msub", "oarsub", "srun", "salloc", "condor_submit", "qrsh"},
 		Values:  []string{"-p", "--partition", "-A", "--account", "-J", "--job-name", "-N", "-n", "-t", "--time", "-o", "-e", "-q", "--qos", "-l", "--mem", "--wrap", "--export", "-c", "-w"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--test-only", "--version", "--help"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules151,
+		Later:   rules152,
 	},
 	{Name: "scp",
 		Names:   []string{"sftp"},
 		Marks:   []string{"scp: "},
 		Values:  []string{"-c", "-D", "-F", "-i", "-J", "-l", "-o", "-P", "-S", "-X", "-b", "-B", "-R", "-s"},
 		Effects: []ruleset.Effect{{Effect: "repeatable"}},
-		Later:   rules152,
+		Later:   rules153,
 	},
 	{Name: "sendmail",
 		Names:    []string{"exim", "exim4"},
 		Values:   []string{"-f", "-F", "-r", "-N", "-R", "-V", "-C", "-B", "-O", "-o", "-L"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Flags: []string{"-bp", "-bv", "-bt", "-bV", "-bpc"}}, Effect: "read"}, {Effect: "write"}},
-		Later:    rules153,
+		Later:    rules154,
 	},
 	{Name: "sh",
 		Names:  []string{"bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "pwsh"},
 		Values: []string{"-c", "-o", "-O"},
-		Later:  rules154,
+		Later:  rules155,
 	},
 	{Name: "skopeo",
 		Values:  []string{"--authfile", "--src-creds", "--dest-creds", "--creds", "--src-tls-verify", "--format", "-f", "--override-arch", "--override-os", "--override-variant", "--policy", "--command-timeout", "--retry-times", "--src", "-s", "--dest", "-d", "--src-cert-dir", "--dest-cert-dir", "--cert-dir", "-u", "--username", "-p", "--password", "--registries.d"},
 		Depth:   1,
 		Secrets: []string{"--src-creds", "--dest-creds", "--creds", "-p", "--password", "--src-registry-token", "--dest-registry-token", "--registry-token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"inspect", "list-tags", "login", "logout", "manifest-digest", "standalone-verify"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"copy", "sync", "delete"}}, Effect: "repeatable"}},
-		Later:   rules155,
+		Later:   rules156,
 	},
 	{Name: "smartctl",
 		Values:  []string{"-d", "--device", "-T", "-l", "--log", "-n", "--nocheck", "-t", "--test", "-s", "--smart", "-o", "-S", "-q", "-r", "-P", "-v"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t", "--test", "-s", "--smart", "-o", "-S", "-X", "--abort"}}, Effect: "repeatable"}, {Effect: "read"}},
-		Later:   rules156,
+		Later:   rules157,
 	},
 	{Name: "snap",
 		Values:  []string{"--channel", "--revision"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "find", "info", "download", "changes", "change", "tasks", "version", "services", "logs", "known", "connections", "interfaces", "get", "whoami", "warnings", "saved", "watch"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "refresh", "remove", "enable", "disable", "start", "stop", "restart", "set", "unset", "connect", "disconnect", "alias", "unalias", "switch", "login", "logout", "wait"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"save", "revert", "create-user", "create-key", "sign"}}, Effect: "write"}},
-		Later:   rules157,
+		Later:   rules158,
 	},
 	{Name: "sops",
 		Values:  []string{"-a", "--age", "-k", "--kms", "-p", "--pgp", "--config", "--input-type", "--output-type", "--output", "--extract", "--set", "--encrypted-regex", "--filename-override"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"exec-env"}}, Effect: "inner", After: 1}, {When: ruleset.When{Sub: []string{"decrypt", "filestatus"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"encrypt", "updatekeys", "publish", "set", "unset"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-r", "--rotate"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--set"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-d", "--decrypt", "--version"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-e", "--encrypt"}}, Effect: "repeatable"}},
-		Later:   rules158,
+		Later:   rules159,
 	},
 	{Name: "sqlcmd",
 		Names:   []string{"sqlplus", "sql", "snowsql", "duckdb", "usql", "trino", "presto", "beeline", "hive", "impala-shell", "isql", "tsql", "bcp", "mssql-cli", "spark-sql", "athenacli", "vsql", "nzsql", "db2", "hdbsql", "pgcli", "litecli"},
@@ -1113,13 +1121,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-S", "-U", "-P", "-d", "-q", "-Q", "-i", "-o", "-a", "-w", "-c", "-e", "-f", "-n", "-p", "-u", "-l", "-t", "-h", "-s", "--execute", "--server", "--catalog", "--schema", "--user", "--file", "--query", "--command", "--accountname", "--username", "--dbname", "--warehouse"},
 		Secrets: []string{"-P", "-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--version", "--help", "-?"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"insert", "update", "delete", "merge", "create", "alter", "drop", "truncate", "grant", "revoke", "call", "exec", "execute", "do", "replace", "load", "copy", "put", "into", "import", "begin", "commit", "refresh", "optimize", "backup", "restore", "attach", "use", "source"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"select", "show", "explain", "describe", "desc", "with", "values", "table"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules159,
+		Later:   rules160,
 	},
 	{Name: "sqlite3",
 		Values:   []string{"-cmd", "-init", "-separator", "-newline", "-nullvalue", "-vfs", "-mmap", "-maxsize", "-lookaside"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Words: []string{"insert", "update", "delete", "replace", "create", "alter", "drop", "truncate", "vacuum", "reindex", "attach", "into", "read", "import", "restore", "pragma", "analyze", "system", "shell", "load"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-init"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* .tables*", "* .schema*", "* .dump*", "* .indexes*", "* .databases*", "* .dbinfo*", "* .backup*", "* .fullschema*"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* *"}, Words: []string{"select", "explain", "values"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-version", "--version", "-help", "--help"}}, Effect: "read"}},
-		Later:    rules160,
+		Later:    rules161,
 	},
 	{Name: "ssh",
 		Names:   []string{"autossh", "sshpass"},
@@ -1127,13 +1135,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-B", "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w"},
 		Remote:  []ruleset.Remote{{ExceptRead: true}},
 		Effects: []ruleset.Effect{{Effect: "inner", After: 1}},
-		Later:   rules161,
+		Later:   rules162,
 	},
 	{Name: "sudo",
 		Names:   []string{"doas", "su"},
 		Values:  []string{"-u", "-g", "-p", "-C", "-D"},
 		Secrets: []string{"-p"},
-		Later:   rules162,
+		Later:   rules163,
 	},
 	{Name: "svn",
 		Names:   []string{"svnadmin", "svnsync", "svnlook", "svnrdump", "svnmucc"},
@@ -1142,7 +1150,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"commit", "ci", "import", "mkdir", "copy", "cp", "move", "mv", "rename", "delete", "rm", "del", "propset", "ps"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"log", "info", "list", "ls", "cat", "status", "st", "diff", "di", "blame", "annotate", "export", "propget", "proplist", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"update", "up", "checkout", "co", "switch", "sw", "cleanup", "revert", "resolve", "merge", "upgrade", "lock", "unlock", "relocate"}}, Effect: "repeatable"}},
-		Later:   rules163,
+		Later:   rules164,
 	},
 	{Name: "swaks",
 		Marks:        []string{"=== Connected to "},
@@ -1151,12 +1159,12 @@ var builtinFiles = [...]ruleset.File{
 		Secrets:      []string{"-ap", "--auth-password"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Flags: []string{"-q=*", "--quit=*", "--quit-after=*", "--support", "--version", "--help", "--dump"}}, Effect: "read"}, {Effect: "write"}},
-		Later:        rules164,
+		Later:        rules165,
 	},
 	{Name: "swift",
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"test", "package describe", "package show-dependencies", "package dump-package"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "package resolve", "package update", "package clean", "package reset"}}, Effect: "repeatable"}},
-		Later:   rules165,
+		Later:   rules166,
 	},
 	{Name: "systemctl",
 		Names:   []string{"loginctl", "machinectl", "hostnamectl", "timedatectl", "localectl", "networkctl", "resolvectl", "busctl", "bootctl"},
@@ -1164,7 +1172,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-H", "--host", "-M", "--machine", "-t", "--type", "-p", "--property", "-n", "--lines", "-o", "--output", "-s", "--signal", "--state", "--job-mode", "--root", "-P"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "show", "cat", "list-*", "is-*", "get-default", "help", "list", "show-*", "user-status", "session-status", "query", "statistics", "monitor", "introspect", "tree", "timesync-status", "show-environment"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"start", "stop", "reload", "enable", "disable", "mask", "unmask", "reenable", "preset", "set-*", "reset-failed", "daemon-reload", "daemon-reexec", "isolate", "link", "kill", "clean", "freeze", "thaw", "revert", "import-environment", "unset-environment", "set", "terminate-*", "kill-*", "enable-linger", "disable-linger", "flush-caches", "bind", "edit"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"restart", "try-restart", "reload-or-restart", "try-reload-or-restart", "condrestart", "force-reload", "reboot", "poweroff", "halt", "kexec", "soft-reboot", "suspend", "hibernate", "hybrid-sleep", "rescue", "emergency", "switch-root", "exit", "call", "emit", "default"}}, Effect: "write"}},
-		Later:   rules166,
+		Later:   rules167,
 	},
 	{Name: "terraform",
 		Names:    []string{"tofu", "opentofu", "terragrunt", "tf"},
@@ -1174,19 +1182,19 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-var", "-backend-config"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"init", "plan", "validate", "show", "output", "fmt", "providers", "version", "graph", "get", "console", "login", "logout", "modules", "metadata", "workspace list", "workspace show", "workspace select", "state list", "state show", "state pull", "run-all plan", "run-all validate", "run-all output", "hclfmt", "render-json"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"destroy", "refresh", "taint", "untaint", "force-unlock", "state push", "state replace-provider", "workspace", "run-all destroy"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"apply", "import", "test", "state mv", "state rm", "run-all apply", "run", "stack"}}, Effect: "write"}},
-		Later:    rules167,
+		Later:    rules168,
 	},
 	{Name: "timeout",
 		Names:  []string{"gtimeout"},
 		Values: []string{"-k", "--kill-after", "-s", "--signal"},
-		Later:  rules168,
+		Later:  rules169,
 	},
 	{Name: "trivy",
 		Names:        []string{"grype", "osv-scanner", "pip-audit", "cargo-audit", "govulncheck", "trufflehog"},
 		Values:       []string{"-c", "--config", "-f", "--format", "-o", "--output", "-s", "--severity", "--exit-code", "--cache-dir", "--ignorefile", "--fail-on", "--scanners", "--timeout", "-r", "--requirement"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "read"}},
-		Later:        rules169,
+		Later:        rules170,
 	},
 	{Name: "twine",
 		Marks:        []string{"HTTPError: 4", "HTTPError: 5"},
@@ -1196,7 +1204,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"upload", "register"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"check"}}, Effect: "read"}},
 		Chatter:      ruleset.Pattern{{Expr: "Package upload appears to have failed", Need: [][]string{[]string{"package upload appears to have failed"}}}, {Expr: "Received \"5\\d\\d", Need: [][]string{[]string{"received \"500", "received \"501", "received \"502", "received \"503", "received \"504", "received \"505", "received \"506", "received \"507", "received \"508", "received \"509", "received \"510", "received \"511", "received \"512", "received \"513", "received \"514", "received \"515", "received \"516", "received \"517", "received \"518", "received \"519", "received \"520", "received \"521", "received \"522", "received \"523", "received \"524", "received \"525", "received \"526", "received \"527", "received \"528", "received \"529", "received \"530", "received \"531", "received \"532", "received \"533", "received \"534", "received \"535", "received \"536", "received \"537", "received \"538", "received \"539", "received \"540", "received \"541", "received \"542", "received \"543", "received \"544", "received \"545", "received \"546", "received \"547", "received \"548", "received \"549", "received \"550", "received \"551", "received \"552", "received \"553", "received \"554", "received \"555", "received \"556", "received \"557", "received \"558", "received \"559", "received \"560", "received \"561", "received \"562", "received \"563", "received \"564", "received \"565", "received \"566", "received \"567", "received \"568", "received \"569", "received \"570", "received \"571", "received \"572", "received \"573", "received \"574", "received \"575", "received \"576", "received \"577", "received \"578", "received \"579", "received \"580", "received \"581", "received \"582", "received \"583", "received \"584", "received \"585", "received \"586", "received \"587", "received \"588", "received \"589", "received \"590", "received \"591", "received \"592", "received \"593", "received \"594", "received \"595", "received \"596", "received \"597", "received \"598", "received \"599"}}}},
-		Later:        rules170,
+		Later:        rules171,
 	},
 	{Name: "uv",
 		Marks:   []string{"UV_HTTP_TIMEOUT", "No solution found when resolving"},
@@ -1204,14 +1212,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--token", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"tree", "version", "pip list", "pip tree", "pip freeze", "pip show", "pip check", "python list", "python find", "tool list", "cache dir", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"sync", "lock", "add", "remove", "venv", "build", "init", "export", "pip", "tool", "python", "cache", "self"}}, Effect: "repeatable"}},
-		Later:   rules171,
+		Later:   rules172,
 	},
 	{Name: "vagrant",
 		Values:  []string{"-c", "--command", "--provider", "--provision-with", "--box-version", "--machine-readable"},
 		Depth:   2,
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"ssh"}, Flags: []string{"-c", "--command"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "global-status", "version", "port", "ssh-config", "validate", "* list", "box outdated"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"up", "halt", "destroy", "reload", "resume", "suspend", "box add", "box remove", "box update", "box prune", "plugin install", "plugin update", "plugin uninstall"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"package", "snapshot", "cloud", "init"}}, Effect: "write"}},
-		Later:   rules172,
+		Later:   rules173,
 	},
 	{Name: "vault",
 		Names:    []string{"bao"},
@@ -1221,7 +1229,7 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-token", "-password", "-client-token"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"read", "list", "status", "login", "print", "version", "kv get", "kv list", "kv metadata get", "secrets list", "policy read", "policy list", "policy fmt", "auth list", "auth help", "token lookup", "token capabilities", "audit list", "operator members", "operator key-status", "plugin list", "plugin info", "lease lookup", "namespace list", "namespace lookup", "path-help", "ssh", "agent", "proxy", "server", "operator raft list-peers", "operator diagnose", "operator usage", "operator raft snapshot save", "debug", "monitor", "version-history"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"delete", "kv delete", "kv destroy", "kv undelete", "policy write", "policy delete", "auth disable", "secrets disable", "secrets tune", "auth tune", "token revoke", "lease revoke", "lease renew", "token renew", "operator unseal", "operator seal", "kv metadata", "audit disable", "plugin register", "plugin reload", "namespace create", "namespace delete", "operator raft join"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"write", "unwrap", "patch", "kv put", "kv patch", "kv rollback", "token create", "secrets enable", "auth enable", "audit enable", "operator init", "operator rekey", "operator rotate", "operator generate-root", "secrets move", "transit *", "pki *", "operator", "transform"}}, Effect: "write"}},
-		Later:    rules173,
+		Later:    rules174,
 	},
 	{Name: "wget",
 		Names:   []string{"wget2"},
@@ -1230,19 +1238,19 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--password", "--http-password", "--ftp-password", "--proxy-password", "--post-data", "--body-data"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--method=PUT|DELETE"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"--method=GET|HEAD"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--post-data", "--post-file", "--method=*", "--body-data", "--body-file"}}, Effect: "write"}, {Effect: "read"}},
 		Chatter: ruleset.Pattern{{Expr: "^Retrying\\.", Need: [][]string{[]string{"retrying."}}}, {Expr: "Retrying\\.$", Need: [][]string{[]string{"retrying."}}}},
-		Later:   rules174,
+		Later:   rules175,
 	},
 	{Name: "xargs",
 		Values:  []string{"-a", "--arg-file", "-d", "--delimiter", "-E", "-I", "-L", "--max-lines", "-n", "--max-args", "-P", "--max-procs", "-s", "--max-chars", "--process-slot-var"},
 		Effects: []ruleset.Effect{{Effect: "inner"}},
-		Later:   rules175,
+		Later:   rules176,
 	},
 	{Name: "xcodebuild",
 		Marks:    []string{"** BUILD FAILED **", "** ARCHIVE FAILED **", "** TEST FAILED **"},
 		Values:   []string{"-scheme", "-project", "-workspace", "-target", "-configuration", "-destination", "-sdk", "-archivePath", "-exportPath", "-exportOptionsPlist", "-derivedDataPath", "-resultBundlePath", "-arch", "-testPlan"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Flags: []string{"-list", "-version", "-showsdks", "-showBuildSettings", "-showdestinations"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:    rules176,
+		Later:    rules177,
 	},
 	{Name: "yarn",
 		Names:        []string{"yarnpkg"},
@@ -1253,7 +1261,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish", "npm publish", "npm tag"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"info", "npm info", "why", "list", "outdated", "audit", "npm audit", "config get", "config list", "licenses", "versions", "check", "explain"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "add", "remove", "up", "upgrade", "dedupe", "import", "link", "unlink", "cache", "set", "plugin", "rebuild", "global"}}, Effect: "repeatable"}},
 		Chatter:      ruleset.Pattern{{Expr: "trouble with your network connection\\. Retrying", Need: [][]string{[]string{"trouble with your network connection. retrying"}}}, {Expr: "Retrying from scratch", Need: [][]string{[]string{"retrying from scratch"}}}},
-		Later:        rules177,
+		Later:        rules178,
 	},
 	{Name: "yt-dlp",
 		Names:   []string{"youtube-dl", "yt_dlp", "youtube-dlc"},
@@ -1262,20 +1270,20 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"-p", "--password", "--video-password", "--ap-password", "--client-certificate-password", "-2", "--twofactor"},
 		Effects: []ruleset.Effect{{Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "Retrying \\(", Need: [][]string{[]string{"retrying ("}}}, {Expr: "Retrying fragment", Need: [][]string{[]string{"retrying fragment"}}}, {Expr: "Got error: .{0,160}Retrying", Need: [][]string{[]string{"got error: "}, []string{"retrying"}}}},
-		Later:   rules178,
+		Later:   rules179,
 	},
 	{Name: "zfs",
 		Names:   []string{"zpool"},
 		Values:  []string{"-o", "-O", "-V", "-t"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"list", "get", "diff", "send", "status", "iostat", "history", "events", "holds", "version", "userspace", "groupspace"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"set", "inherit", "mount", "unmount", "umount", "destroy", "scrub", "export", "clear", "online", "offline", "hold", "release", "share", "unshare", "load-key", "unload-key"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"snapshot", "snap", "create", "clone", "promote", "rename", "rollback", "receive", "recv", "bookmark", "add", "attach", "detach", "replace", "remove", "split", "import", "upgrade", "change-key"}}, Effect: "write"}},
-		Later:   rules179,
+		Later:   rules180,
 	},
 	{Name: "zypper",
 		Values:  []string{"-R", "--root", "-r", "--repo", "-t", "--type", "-D", "--reposd-dir", "-C", "--cache-dir"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run", "--download-only"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"search", "se", "info", "if", "list-updates", "lu", "list-patches", "lp", "packages", "pa", "patterns", "pt", "products", "pd", "repos", "lr", "services", "ls", "what-provides", "wp", "patch-check", "pchk", "needs-rebooting", "locks", "ll", "download", "ps"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:   rules180,
+		Later:   rules181,
 	},
 }
 
@@ -1307,29 +1315,29 @@ var builtinNames = [...]toolName{
 	{"arp-scan", 120},
 	{"arptables", 82},
 	{"artisan", 130},
-	{"ash", 154},
-	{"athenacli", 159},
-	{"autorestic", 145},
-	{"autossh", 161},
+	{"ash", 155},
+	{"athenacli", 160},
+	{"autorestic", 146},
+	{"autossh", 162},
 	{"ava", 131},
 	{"avconv", 61},
 	{"aws", 30},
 	{"awslocal", 30},
 	{"az", 31},
 	{"bandit", 95},
-	{"bao", 173},
+	{"bao", 174},
 	{"basename", 47},
-	{"bash", 154},
+	{"bash", 155},
 	{"bazel", 32},
 	{"bazelisk", 32},
-	{"bcp", 159},
-	{"beeline", 159},
+	{"bcp", 160},
+	{"beeline", 160},
 	{"biome", 95},
 	{"black", 95},
 	{"blaze", 32},
 	{"blkid", 47},
 	{"bmake", 103},
-	{"bootctl", 166},
+	{"bootctl", 167},
 	{"borg", 33},
 	{"borg2", 33},
 	{"borgbackup", 33},
@@ -1339,17 +1347,17 @@ var builtinNames = [...]toolName{
 	{"brew", 35},
 	{"bsd-mailx", 102},
 	{"bsondump", 107},
-	{"bsub", 151},
+	{"bsub", 152},
 	{"btrfs", 36},
 	{"buf", 95},
 	{"buildah", 55},
 	{"bun", 122},
 	{"bundle", 37},
 	{"bundler", 37},
-	{"busctl", 166},
+	{"busctl", 167},
 	{"cabal", 38},
 	{"cargo", 39},
-	{"cargo-audit", 169},
+	{"cargo-audit", 170},
 	{"cat", 47},
 	{"ccmake", 43},
 	{"certbot", 40},
@@ -1373,7 +1381,7 @@ var builtinNames = [...]toolName{
 	{"composer", 44},
 	{"composer.phar", 44},
 	{"conda", 45},
-	{"condor_submit", 151},
+	{"condor_submit", 152},
 	{"consul", 46},
 	{"coreutils", 47},
 	{"cosign", 48},
@@ -1393,9 +1401,9 @@ var builtinNames = [...]toolName{
 	{"dagster", 27},
 	{"dart", 52},
 	{"darwin-rebuild", 119},
-	{"dash", 154},
+	{"dash", 155},
 	{"date", 47},
-	{"db2", 159},
+	{"db2", 160},
 	{"delv", 53},
 	{"deno", 122},
 	{"detekt", 95},
@@ -1407,7 +1415,7 @@ var builtinNames = [...]toolName{
 	{"dnf", 54},
 	{"dnf4", 54},
 	{"dnf5", 54},
-	{"doas", 162},
+	{"doas", 163},
 	{"docker", 55},
 	{"docker-compose", 55},
 	{"doctl", 56},
@@ -1416,7 +1424,7 @@ var builtinNames = [...]toolName{
 	{"dropdb", 136},
 	{"dropuser", 136},
 	{"du", 47},
-	{"duckdb", 159},
+	{"duckdb", 160},
 	{"duplicity", 58},
 	{"ebtables", 82},
 	{"echo", 47},
@@ -1425,8 +1433,8 @@ var builtinNames = [...]toolName{
 	{"eslint", 95},
 	{"etcdctl", 59},
 	{"etcdutl", 59},
-	{"exim", 153},
-	{"exim4", 153},
+	{"exim", 154},
+	{"exim4", 154},
 	{"false", 47},
 	{"fastboot", 20},
 	{"fastlane", 60},
@@ -1436,7 +1444,7 @@ var builtinNames = [...]toolName{
 	{"fgrep", 47},
 	{"file", 47},
 	{"find", 47},
-	{"fish", 154},
+	{"fish", 155},
 	{"flake8", 95},
 	{"flatpak", 62},
 	{"flock", 63},
@@ -1461,7 +1469,7 @@ var builtinNames = [...]toolName{
 	{"golangci-lint", 95},
 	{"gosec", 95},
 	{"gotify", 25},
-	{"govulncheck", 169},
+	{"govulncheck", 170},
 	{"gpg", 71},
 	{"gpg2", 71},
 	{"gpgv", 71},
@@ -1469,22 +1477,22 @@ var builtinNames = [...]toolName{
 	{"gradlew", 72},
 	{"gradlew.bat", 72},
 	{"grep", 47},
-	{"grype", 169},
+	{"grype", 170},
 	{"gsutil", 73},
-	{"gtimeout", 168},
+	{"gtimeout", 169},
 	{"hadolint", 95},
-	{"hdbsql", 159},
+	{"hdbsql", 160},
 	{"head", 47},
 	{"helm", 74},
 	{"helmfile", 75},
 	{"heroku", 76},
 	{"hf", 77},
 	{"hg", 78},
-	{"hive", 159},
+	{"hive", 160},
 	{"home-manager", 119},
 	{"host", 79},
 	{"hostname", 47},
-	{"hostnamectl", 166},
+	{"hostnamectl", 167},
 	{"ht", 80},
 	{"htmlhint", 95},
 	{"http", 80},
@@ -1493,7 +1501,7 @@ var builtinNames = [...]toolName{
 	{"huggingface-cli", 77},
 	{"id", 47},
 	{"ifconfig", 47},
-	{"impala-shell", 159},
+	{"impala-shell", 160},
 	{"incus", 101},
 	{"influx", 81},
 	{"inngest", 27},
@@ -1504,12 +1512,12 @@ var builtinNames = [...]toolName{
 	{"iptables-legacy", 82},
 	{"iptables-nft", 82},
 	{"isort", 95},
-	{"isql", 159},
+	{"isql", 160},
 	{"java", 83},
 	{"jest", 84},
 	{"journalctl", 47},
 	{"jq", 47},
-	{"jruby", 148},
+	{"jruby", 149},
 	{"jshint", 95},
 	{"k3d", 105},
 	{"k3s", 85},
@@ -1540,9 +1548,9 @@ var builtinNames = [...]toolName{
 	{"kcat", 88},
 	{"kdig", 53},
 	{"kestra", 27},
-	{"keydb-cli", 144},
+	{"keydb-cli", 145},
 	{"kind", 89},
-	{"ksh", 154},
+	{"ksh", 155},
 	{"ktlint", 95},
 	{"kube-linter", 95},
 	{"kubeconform", 95},
@@ -1564,11 +1572,11 @@ var builtinNames = [...]toolName{
 	{"lftpget", 94},
 	{"libressl", 126},
 	{"lint", 95},
-	{"litecli", 159},
+	{"litecli", 160},
 	{"llm", 125},
-	{"localectl", 166},
+	{"localectl", 167},
 	{"logger", 96},
-	{"loginctl", 166},
+	{"loginctl", 167},
 	{"lp", 97},
 	{"lpr", 97},
 	{"ls", 47},
@@ -1588,7 +1596,7 @@ var builtinNames = [...]toolName{
 	{"lvscan", 100},
 	{"lxc", 101},
 	{"lychee", 95},
-	{"machinectl", 166},
+	{"machinectl", 167},
 	{"mail", 102},
 	{"mailx", 102},
 	{"make", 103},
@@ -1610,7 +1618,7 @@ var builtinNames = [...]toolName{
 	{"minikube", 105},
 	{"minitest", 131},
 	{"mix", 106},
-	{"mksh", 154},
+	{"mksh", 155},
 	{"mocha", 131},
 	{"mongo", 109},
 	{"mongodump", 107},
@@ -1630,8 +1638,8 @@ var builtinNames = [...]toolName{
 	{"msmtp", 111},
 	{"msmtp-enqueue.sh", 111},
 	{"msmtpq", 111},
-	{"mssql-cli", 159},
-	{"msub", 151},
+	{"mssql-cli", 160},
+	{"msub", 152},
 	{"mtr", 120},
 	{"mutt", 102},
 	{"mvn", 112},
@@ -1656,7 +1664,7 @@ var builtinNames = [...]toolName{
 	{"nerdctl", 55},
 	{"netcat", 117},
 	{"netstat", 47},
-	{"networkctl", 166},
+	{"networkctl", 167},
 	{"nft", 82},
 	{"ninja", 118},
 	{"ninja-build", 118},
@@ -1681,14 +1689,14 @@ var builtinNames = [...]toolName{
 	{"ntfy-send", 25},
 	{"ntpdate", 41},
 	{"nuget", 57},
-	{"nzsql", 159},
-	{"oarsub", 151},
+	{"nzsql", 160},
+	{"oarsub", 152},
 	{"oc", 90},
 	{"ollama", 124},
 	{"openai", 125},
 	{"openssl", 126},
-	{"opentofu", 167},
-	{"osv-scanner", 169},
+	{"opentofu", 168},
+	{"osv-scanner", 170},
 	{"oxlint", 95},
 	{"packer", 127},
 	{"pacman", 128},
@@ -1703,7 +1711,7 @@ var builtinNames = [...]toolName{
 	{"pg_isready", 136},
 	{"pg_restore", 136},
 	{"pgbench", 136},
-	{"pgcli", 159},
+	{"pgcli", 160},
 	{"php", 130},
 	{"phpcs", 95},
 	{"phpmd", 95},
@@ -1711,7 +1719,7 @@ var builtinNames = [...]toolName{
 	{"phpunit", 131},
 	{"ping", 47},
 	{"pip", 132},
-	{"pip-audit", 169},
+	{"pip-audit", 170},
 	{"pip-compile", 132},
 	{"pip-sync", 132},
 	{"pip-tools", 132},
@@ -1724,7 +1732,7 @@ var builtinNames = [...]toolName{
 	{"poetry", 135},
 	{"pre-commit", 95},
 	{"prefect", 27},
-	{"presto", 159},
+	{"presto", 160},
 	{"prettier", 95},
 	{"printenv", 47},
 	{"printf", 47},
@@ -1744,7 +1752,7 @@ var builtinNames = [...]toolName{
 	{"pvs", 100},
 	{"pvscan", 100},
 	{"pwd", 47},
-	{"pwsh", 154},
+	{"pwsh", 155},
 	{"py", 140},
 	{"py.test", 139},
 	{"pycodestyle", 95},
@@ -1757,99 +1765,105 @@ var builtinNames = [...]toolName{
 	{"python", 140},
 	{"python2", 140},
 	{"python3", 140},
-	{"qrsh", 151},
-	{"qsub", 151},
+	{"qrsh", 152},
+	{"qsub", 152},
+	{"rabbitmq-diagnostics", 142},
+	{"rabbitmq-plugins", 142},
+	{"rabbitmq-queues", 142},
+	{"rabbitmq-streams", 142},
+	{"rabbitmq-upgrade", 142},
 	{"rabbitmqadmin", 141},
+	{"rabbitmqctl", 142},
 	{"rage", 21},
-	{"rails", 142},
-	{"rake", 142},
-	{"rclone", 143},
+	{"rails", 143},
+	{"rake", 143},
+	{"rclone", 144},
 	{"rdate", 41},
 	{"readlink", 47},
 	{"realpath", 47},
 	{"rebar3", 106},
-	{"redis-cli", 144},
+	{"redis-cli", 145},
 	{"reek", 95},
 	{"reindexdb", 136},
 	{"remake", 103},
-	{"resolvectl", 166},
-	{"restic", 145},
-	{"resticprofile", 145},
+	{"resolvectl", 167},
+	{"restic", 146},
+	{"resticprofile", 146},
 	{"revive", 95},
 	{"rke2", 85},
-	{"rsnapshot", 146},
+	{"rsnapshot", 147},
 	{"rspec", 131},
-	{"rsync", 147},
+	{"rsync", 148},
 	{"rubocop", 95},
-	{"ruby", 148},
+	{"ruby", 149},
 	{"ruff", 95},
-	{"rustic", 145},
+	{"rustic", 146},
 	{"s-nail", 102},
-	{"s3cmd", 149},
-	{"salloc", 151},
-	{"salt", 150},
-	{"salt-call", 150},
-	{"salt-run", 150},
-	{"salt-ssh", 150},
+	{"s3cmd", 150},
+	{"salloc", 152},
+	{"salt", 151},
+	{"salt-call", 151},
+	{"salt-run", 151},
+	{"salt-ssh", 151},
 	{"samu", 118},
-	{"sbatch", 151},
-	{"scp", 152},
+	{"sbatch", 152},
+	{"scp", 153},
 	{"sem", 129},
 	{"send_nsca", 25},
 	{"sendemail", 102},
-	{"sendmail", 153},
+	{"sendmail", 154},
 	{"seq", 47},
-	{"sftp", 152},
-	{"sh", 154},
+	{"sftp", 153},
+	{"sh", 155},
 	{"sha1sum", 47},
 	{"sha256sum", 47},
 	{"shellcheck", 95},
 	{"shfmt", 95},
-	{"skopeo", 155},
+	{"skopeo", 156},
 	{"slack-cli", 25},
 	{"slack-notify", 25},
 	{"slackcat", 25},
 	{"slackcli", 25},
 	{"sleep", 47},
-	{"smartctl", 156},
-	{"snap", 157},
+	{"smartctl", 157},
+	{"snap", 158},
 	{"snmptrap", 25},
-	{"snowsql", 159},
+	{"snowsql", 160},
 	{"sntp", 41},
-	{"sops", 158},
+	{"sops", 159},
 	{"sort", 47},
-	{"spark-sql", 159},
+	{"spark-sql", 160},
 	{"spectral", 95},
-	{"sql", 159},
-	{"sqlcmd", 159},
+	{"sql", 160},
+	{"sqlcmd", 160},
 	{"sqlfluff", 95},
-	{"sqlite3", 160},
-	{"sqlplus", 159},
-	{"srun", 151},
+	{"sqlite3", 161},
+	{"sqlplus", 160},
+	{"srun", 152},
 	{"ss", 47},
-	{"ssh", 161},
-	{"sshpass", 161},
+	{"ssh", 162},
+	{"sshpass", 162},
 	{"stack", 38},
 	{"standard", 95},
 	{"standardrb", 95},
 	{"stat", 47},
 	{"staticcheck", 95},
 	{"stylelint", 95},
-	{"su", 162},
-	{"sudo", 162},
-	{"svn", 163},
-	{"svnadmin", 163},
-	{"svnlook", 163},
-	{"svnmucc", 163},
-	{"svnrdump", 163},
-	{"svnsync", 163},
-	{"swaks", 164},
+	{"su", 163},
+	{"sudo", 163},
+	{"svn", 164},
+	{"svnadmin", 164},
+	{"svnlook", 164},
+	{"svnmucc", 164},
+	{"svnrdump", 164},
+	{"svnsync", 164},
+	{"swaks", 165},
 	{"swapoff", 110},
 	{"swapon", 110},
-	{"swift", 165},
+	{"swift", 166},
 	{"swiftformat", 95},
 	{"swiftlint", 95},
-	{"systemctl", 166},
+	{"systemctl", 167},
 	{"systemd-cat", 96},
 	{"tail", 47},
 	{"tap", 131},
@@ -1857,42 +1871,42 @@ var builtinNames = [...]toolName{
 	{"tdnf", 54},
 	{"temporal", 27},
 	{"terminal-notifier", 25},
-	{"terraform", 167},
-	{"terragrunt", 167},
+	{"terraform", 168},
+	{"terragrunt", 168},
 	{"test", 47},
-	{"tf", 167},
+	{"tf", 168},
 	{"tflint", 95},
 	{"tfsec", 95},
-	{"timedatectl", 166},
-	{"timeout", 168},
+	{"timedatectl", 167},
+	{"timeout", 169},
 	{"tkn", 27},
-	{"tofu", 167},
+	{"tofu", 168},
 	{"top", 47},
 	{"traceroute", 47},
 	{"tree", 47},
-	{"trino", 159},
-	{"trivy", 169},
+	{"trino", 160},
+	{"trivy", 170},
 	{"true", 47},
-	{"trufflehog", 169},
-	{"truffleruby", 148},
+	{"trufflehog", 170},
+	{"truffleruby", 149},
 	{"ts-node", 122},
 	{"tslint", 95},
-	{"tsql", 159},
+	{"tsql", 160},
 	{"tsx", 122},
-	{"twine", 170},
+	{"twine", 171},
 	{"typos", 95},
 	{"umount", 110},
 	{"uname", 47},
 	{"unattended-upgrade", 26},
 	{"uniq", 47},
 	{"uptime", 47},
-	{"usql", 159},
-	{"uv", 171},
+	{"usql", 160},
+	{"uv", 172},
 	{"vacuumdb", 136},
-	{"vagrant", 172},
+	{"vagrant", 173},
 	{"vale", 95},
-	{"valkey-cli", 144},
-	{"vault", 173},
+	{"valkey-cli", 145},
+	{"vault", 174},
 	{"vgchange", 99},
 	{"vgck", 100},
 	{"vgcreate", 99},
@@ -1904,39 +1918,39 @@ var builtinNames = [...]toolName{
 	{"vgscan", 100},
 	{"vitest", 84},
 	{"vmstat", 47},
-	{"vsql", 159},
+	{"vsql", 160},
 	{"vulture", 95},
 	{"w", 47},
 	{"wall", 96},
 	{"wc", 47},
-	{"wget", 174},
-	{"wget2", 174},
+	{"wget", 175},
+	{"wget2", 175},
 	{"which", 47},
 	{"who", 47},
 	{"whoami", 47},
 	{"whois", 47},
 	{"wscat", 25},
-	{"xargs", 175},
-	{"xcodebuild", 176},
+	{"xargs", 176},
+	{"xcodebuild", 177},
 	{"xh", 80},
 	{"xhs", 80},
 	{"yamllint", 95},
-	{"yarn", 177},
-	{"yarnpkg", 177},
+	{"yarn", 178},
+	{"yarnpkg", 178},
 	{"yay", 128},
-	{"youtube-dl", 178},
-	{"youtube-dlc", 178},
+	{"youtube-dl", 179},
+	{"youtube-dlc", 179},
 	{"yq", 47},
-	{"yt-dlp", 178},
-	{"yt_dlp", 178},
+	{"yt-dlp", 179},
+	{"yt_dlp", 179},
 	{"yum", 54},
 	{"zabbix_sender", 25},
 	{"zbctl", 27},
-	{"zfs", 179},
+	{"zfs", 180},
 	{"zgrep", 47},
-	{"zpool", 179},
-	{"zsh", 154},
-	{"zypper", 180},
+	{"zpool", 180},
+	{"zsh", 155},
+	{"zypper", 181},
 }
 
 func rules0() []ruleset.Rule { return []ruleset.Rule{} }
@@ -2298,7 +2312,7 @@ func rules7() []ruleset.Rule {
 func rules8() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "language/bug",
 		Class:    "unexpected",
-		Output:   ruleset.Pattern{{Expr: "(?:^|[ .:])(?:KeyError|TypeError|AttributeError|IndexError|NameError|UnboundLocalError|ZeroDivisionError|AssertionError|RecursionError|NotImplementedError|ReferenceError|RangeError|NoMethodError|FrozenError|StopIteration|LookupError|ArithmeticError|OverflowError|SystemError|BufferError|FloatingPointError)\\b", Need: [][]string{[]string{" arithmeticerror", " assertionerror", " attributeerror", " buffererror", " floatingpointerror", " frozenerror", " indexerror", " keyerror", " lookuperror", " nameerror", " nomethoderror", " notimplementederror", " overflowerror", " rangeerror", " recursionerror", " referenceerror", " stopiteration", " systemerror", " typeerror", " unboundlocalerror", " zerodivisionerror", ".arithmeticerror", ".assertionerror", ".attributeerror", ".buffererror", ".floatingpointerror", ".frozenerror", ".indexerror", ".keyerror", ".lookuperror", ".nameerror", ".nomethoderror", ".notimplementederror", ".overflowerror", ".rangeerror", ".recursionerror", ".referenceerror", ".stopiteration", ".systemerror", ".typeerror", ".unboundlocalerror", ".zerodivisionerror", ":arithmeticerror", ":assertionerror", ":attributeerror", ":buffererror", ":floatingpointerror", ":frozenerror", ":indexerror", ":keyerror", ":lookuperror", ":nameerror", ":nomethoderror", ":notimplementederror", ":overflowerror", ":rangeerror", ":recursionerror", ":referenceerror", ":stopiteration", ":systemerror", ":typeerror", ":unboundlocalerror", ":zerodivisionerror", "arithmeticerror", "assertionerror", "attributeerror", "buffererror", "floatingpointerror", "frozenerror", "indexerror", "keyerror", "lookuperror", "nameerror", "nomethoderror", "notimplementederror", "overflowerror", "rangeerror", "recursionerror", "referenceerror", "stopiteration", "systemerror", "typeerror", "unboundlocalerror", "zerodivisionerror"}}}, {Expr: "\\b(?:NullPointer|ArrayIndexOutOfBounds|StringIndexOutOfBounds|IndexOutOfBounds|ClassCast|ArrayStore|NegativeArraySize|Arithmetic|ConcurrentModification|UnsupportedOperation|NoSuchElement|NullReference|InvalidCast|IndexOutOfRange|ArgumentOutOfRange|DivideByZero|KeyNotFound|StackOverflow)(?:Exception|Error)\\b", Need: [][]string{[]string{"argumentoutofrangeerror", "argumentoutofrangeexception", "arithmeticerror", "arithmeticexception", "arrayindexoutofboundserror", "arrayindexoutofboundsexception", "arraystoreerror", "arraystoreexception", "classcasterror", "classcastexception", "concurrentmodificationerror", "concurrentmodificationexception", "dividebyzeroerror", "dividebyzeroexception", "indexoutofboundserror", "indexoutofboundsexception", "indexoutofrangeerror", "indexoutofrangeexception", "invalidcasterror", "invalidcastexception", "keynotfounderror", "keynotfoundexception", "negativearraysizeerror", "negativearraysizeexception", "nosuchelementerror", "nosuchelementexception", "nullpointererror", "nullpointerexception", "nullreferenceerror", "nullreferenceexception", "stackoverflowerror", "stackoverflowexception", "stringindexoutofboundserror", "stringindexoutofboundsexception", "unsupportedoperationerror", "unsupportedoperationexception"}}}, {Expr: "StackOverflowError", Need: [][]string{[]string{"stackoverflowerror"}}}, {Expr: "maximum (?:recursion|call stack)", Need: [][]string{[]string{"maximum call stack", "maximum recursion"}}}, {Expr: "AbstractMethodError", Need: [][]string{[]string{"abstractmethoderror"}}}, {Expr: "NoSuchMethodError", Need: [][]string{[]string{"nosuchmethoderror"}}}, {Expr: "NoSuchFieldError", Need: [][]string{[]string{"nosuchfielderror"}}}, {Expr: "IncompatibleClassChange", Need: [][]string{[]string{"incompatibleclasschange"}}}, {Expr: "VerifyError", Need: [][]string{[]string{"verifyerror"}}}, {Expr: "ExceptionInInitializer", Need: [][]string{[]string{"exceptionininitializer"}}}, {Expr: "LinkageError", Need: [][]string{[]string{"linkageerror"}}}, {Expr: "InternalError:", Need: [][]string{[]string{"internalerror:"}}}},
+		Output:   ruleset.Pattern{{Expr: "(?:^|[ .:])(?:KeyError|TypeError|AttributeError|IndexError|NameError|UnboundLocalError|ZeroDivisionError|AssertionError|RecursionError|NotImplementedError|ReferenceError|RangeError|NoMethodError|FrozenError|StopIteration|LookupError|ArithmeticError|OverflowError|SystemError|BufferError|FloatingPointError)\\b", Need: [][]string{[]string{" arithmeticerror", " assertionerror", " attributeerror", " buffererror", " floatingpointerror", " frozenerror", " indexerror", " keyerror", " lookuperror", " nameerror", " nomethoderror", " notimplementederror", " overflowerror", " rangeerror", " recursionerror", " referenceerror", " stopiteration", " systemerror", " typeerror", " unboundlocalerror", " zerodivisionerror", ".arithmeticerror", ".assertionerror", ".attributeerror", ".buffererror", ".floatingpointerror", ".frozenerror", ".indexerror", ".keyerror", ".lookuperror", ".nameerror", ".nomethoderror", ".notimplementederror", ".overflowerror", ".rangeerror", ".recursionerror", ".referenceerror", ".stopiteration", ".systemerror", ".typeerror", ".unboundlocalerror", ".zerodivisionerror", ":arithmeticerror", ":assertionerror", ":attributeerror", ":buffererror", ":floatingpointerror", ":frozenerror", ":indexerror", ":keyerror", ":lookuperror", ":nameerror", ":nomethoderror", ":notimplementederror", ":overflowerror", ":rangeerror", ":recursionerror", ":referenceerror", ":stopiteration", ":systemerror", ":typeerror", ":unboundlocalerror", ":zerodivisionerror", "arithmeticerror", "assertionerror", "attributeerror", "buffererror", "floatingpointerror", "frozenerror", "indexerror", "keyerror", "lookuperror", "nameerror", "nomethoderror", "notimplementederror", "overflowerror", "rangeerror", "recursionerror", "referenceerror", "stopiteration", "systemerror", "typeerror", "unboundlocalerror", "zerodivisionerror"}}}, {Expr: "\\b(?:NullPointer|ArrayIndexOutOfBounds|StringIndexOutOfBounds|IndexOutOfBounds|ClassCast|ArrayStore|NegativeArraySize|Arithmetic|ConcurrentModification|UnsupportedOperation|NoSuchElement|NullReference|InvalidCast|IndexOutOfRange|ArgumentOutOfRange|DivideByZero|KeyNotFound|StackOverflow)(?:Exception|Error)\\b", Need: [][]string{[]string{"argumentoutofrangeerror", "argumentoutofrangeexception", "arithmeticerror", "arithmeticexception", "arrayindexoutofboundserror", "arrayindexoutofboundsexception", "arraystoreerror", "arraystoreexception", "classcasterror", "classcastexception", "concurrentmodificationerror", "concurrentmodificationexception", "dividebyzeroerror", "dividebyzeroexception", "indexoutofboundserror", "indexoutofboundsexception", "indexoutofrangeerror", "indexoutofrangeexception", "invalidcasterror", "invalidcastexception", "keynotfounderror", "keynotfoundexception", "negativearraysizeerror", "negativearraysizeexception", "nosuchelementerror", "nosuchelementexception", "nullpointererror", "nullpointerexception", "nullreferenceerror", "nullreferenceexception", "stackoverflowerror", "stackoverflowexception", "stringindexoutofboundserror", "stringindexoutofboundsexception", "unsupportedoperationerror", "unsupportedoperationexception"}}}, {Expr: "StackOverflowError", Need: [][]string{[]string{"stackoverflowerror"}}}, {Expr: "maximum (?:recursion|call stack)", Need: [][]string{[]string{"maximum call stack", "maximum recursion"}}}, {Expr: "\\b(?:MethodError: no method matching|UndefVarError: |BoundsError: attempt)", Need: [][]string{[]string{"boundserror: attempt", "methoderror: no method matching", "undefvarerror: "}}}, {Expr: "AbstractMethodError", Need: [][]string{[]string{"abstractmethoderror"}}}, {Expr: "NoSuchMethodError", Need: [][]string{[]string{"nosuchmethoderror"}}}, {Expr: "NoSuchFieldError", Need: [][]string{[]string{"nosuchfielderror"}}}, {Expr: "IncompatibleClassChange", Need: [][]string{[]string{"incompatibleclasschange"}}}, {Expr: "VerifyError", Need: [][]string{[]string{"verifyerror"}}}, {Expr: "ExceptionInInitializer", Need: [][]string{[]string{"exceptionininitializer"}}}, {Expr: "LinkageError", Need: [][]string{[]string{"linkageerror"}}}, {Expr: "InternalError:", Need: [][]string{[]string{"internalerror:"}}}},
 		Not:      ruleset.Pattern{{Expr: "os\\.environ", Need: [][]string{[]string{"os.environ"}}}, {Expr: "environ\\[", Need: [][]string{[]string{"environ["}}}},
 		Why:      "a mistake in the program",
 		Source:   "the languages' built-in exceptions",
@@ -2637,7 +2651,7 @@ func rules14() []ruleset.Rule {
 func rules15() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "test/failed",
 		Class:    "permanent",
-		Output:   ruleset.Pattern{{Expr: "(?:^\\s*|[,(|] ?|[:=✕×] +|\\b(?:with|and|has|had|were|was|of) )[1-9]\\d* (?:tests? |specs? |scenarios? |examples?, |assertions? |suites? |checks? )?(?:failed|failing|failures?|broken)\\b", Need: [][]string{[]string{" assertion broken", " assertion failed", " assertion failing", " assertion failure", " assertion failures", " assertions broken", " assertions failed", " assertions failing", " assertions failure", " assertions failures", " broken", " check broken", " check failed", " check failing", " check failure", " check failures", " checks broken", " checks failed", " checks failing", " checks failure", " checks failures", " example, broken", " example, failed", " example, failing", " example, failure", " example, failures", " examples, broken", " examples, failed", " examples, failing", " examples, failure", " examples, failures", " failed", " failing", " failure", " failures", " scenario broken", " scenario failed", " scenario failing", " scenario failure", " scenario failures", " scenarios broken", " scenarios failed", " scenarios failing", " scenarios failure", " scenarios failures", " spec broken", " spec failed", " spec failing", " spec failure", " spec failures", " specs broken", " specs failed", " specs failing", " specs failure", " specs failures", " suite broken", " suite failed", " suite failing", " suite failure", " suite failures", " suites broken", " suites failed", " suites failing", " suites failure", " suites failures", " test broken", " test failed", " test failing", " test failure", " test failures", " tests broken", " tests failed", " tests failing", " tests failure", " tests failures"}}}, {Expr: "(?:Tests?|Test Suites|Suites|Specs|Scenarios|Snapshots):\\s+.{0,40}[1-9]\\d* (?:failed|failing|failure)", Need: [][]string{[]string{" failed", " failing", " failure"}, []string{"scenarios:", "snapshots:", "specs:", "suites:", "test suites:", "test:", "tests:"}}}, {Expr: "Failures: [1-9]", Need: [][]string{[]string{"failures: 1", "failures: 2", "failures: 3", "failures: 4", "failures: 5", "failures: 6", "failures: 7", "failures: 8", "failures: 9"}}}, {Expr: "Errors: [1-9]", Need: [][]string{[]string{"errors: 1", "errors: 2", "errors: 3", "errors: 4", "errors: 5", "errors: 6", "errors: 7", "errors: 8", "errors: 9"}}}, {Expr: "FAILED \\((?:failures|errors)=", Need: [][]string{[]string{"failed (errors=", "failed (failures="}}}, {Expr: "FAILURES!", Need: [][]string{[]string{"failures!"}}}, {Expr: "There (?:was|were) \\d+ failures?", Need: [][]string{[]string{"there was ", "there were "}, []string{" failure", " failures"}}}, {Expr: "test result: FAILED", Need: [][]string{[]string{"test result: failed"}}}, {Expr: "Test run failed", Need: [][]string{[]string{"test run failed"}}}, {Expr: "tests? failed", Need: [][]string{[]string{"test failed", "tests failed"}}}, {Expr: "--- FAIL: ", Need: [][]string{[]string{"--- fail: "}}}, {Expr: "not ok \\d+", Need: [][]string{[]string{"not ok "}}}, {Expr: "^# fail [1-9]", Need: [][]string{[]string{"# fail 1", "# fail 2", "# fail 3", "# fail 4", "# fail 5", "# fail 6", "# fail 7", "# fail 8", "# fail 9"}}}, {Expr: "\\bFAIL(?:ED)?[:\\s]+(?:\\./)?[\\w./-]+(?:test|spec|_test|tests)[\\w./:-]*", Need: [][]string{[]string{"fail", "failed"}, []string{"_test", "spec", "test", "tests"}}}, {Expr: "test failures?\\b", Need: [][]string{[]string{"test failure", "test failures"}}}, {Expr: "^FAIL\\s+\\S+", Need: [][]string{[]string{"fail"}}}, {Expr: "There are test failures", Need: [][]string{[]string{"there are test failures"}}}, {Expr: "FAILED (?:tests?|pt)/", Need: [][]string{[]string{"failed pt/", "failed test/", "failed tests/"}}}, {Expr: "\\bAssertionError .{0,40}expected", Need: [][]string{[]string{"assertionerror "}, []string{"expected"}}}, {Expr: "toEqual\\(", Need: [][]string{[]string{"toequal("}}}, {Expr: "short test summary", Need: [][]string{[]string{"short test summary"}}}, {Expr: "errors? during collection", Need: [][]string{[]string{"error during collection", "errors during collection"}}}, {Expr: "AssertionError \\[ERR_ASSERTION\\]", Need: [][]string{[]string{"assertionerror [err_assertion]"}}}, {Expr: "no tests (?:found|ran|to run|were)", Need: [][]string{[]string{"no tests found", "no tests ran", "no tests to run", "no tests were"}}}, {Expr: "tests? timed out after", Need: [][]string{[]string{"test timed out after", "tests timed out after"}}}, {Expr: "quality gate", Need: [][]string{[]string{"quality gate"}}}, {Expr: "found [1-9]\\d* (?:errors?|issues?|problems?|violations?|offenses?|vulnerabilit\\w+|findings?)\\b", Need: [][]string{[]string{"found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}, []string{"error", "errors", "finding", "findings", "issue", "issues", "offense", "offenses", "problem", "problems", "violation", "violations", "vulnerabilit"}}}, {Expr: "[1-9]\\d* (?:offenses?|violations?|vulnerabilities) (?:detected|found)", Need: [][]string{[]string{" offense detected", " offense found", " offenses detected", " offenses found", " violation detected", " violation found", " violations detected", " violations found", " vulnerabilities detected", " vulnerabilities found"}}}, {Expr: "would (?:be )?reformat", Need: [][]string{[]string{"would be reformat", "would reformat"}}}, {Expr: "\\(info\\): ", Need: [][]string{[]string{"(info): "}}}, {Expr: "✕ .{1,200}\\(\\d+(?:\\.\\d+)? ?m?s\\)", Need: [][]string{[]string{"✕ "}, []string{" ms)", " s)", "ms)", "s)"}}}, {Expr: "[✕✗✘] .{0,80}\\b(?:tests?|specs?|expected|should)\\b", Need: [][]string{[]string{"✕ ", "✗ ", "✘ "}, []string{"expected", "should", "spec", "specs", "test", "tests"}}}, {Expr: "●.{1,80}›", Need: [][]string{[]string{"●"}, []string{"›"}}}, {Expr: "TestsFailedException", Need: [][]string{[]string{"testsfailedexception"}}}, {Expr: "expect\\((?:received|[\\w.]{1,40})\\)\\.(?:not\\.|resolves\\.|rejects\\.)?to[a-z]", Need: [][]string{[]string{"expect("}, []string{").not.to", ").rejects.to", ").resolves.to", ").to"}}}, {Expr: "thresholds .{1,200}have been crossed", Need: [][]string{[]string{"thresholds "}, []string{"have been crossed"}}}, {Expr: "\\bFAIL code \\d+ \\(", Need: [][]string{[]string{"fail code "}, []string{" ("}}}, {Expr: "evaluation failed :\\(", Need: [][]string{[]string{"evaluation failed :("}}}},
+		Output:   ruleset.Pattern{{Expr: "(?:^\\s*|[,(|] ?|[:=✕×] +|\\b(?:with|and|has|had|were|was|of) )[1-9]\\d* (?:tests? |specs? |scenarios? |examples?, |assertions? |suites? |checks? )?(?:failed|failing|failures?|broken)\\b", Need: [][]string{[]string{" assertion broken", " assertion failed", " assertion failing", " assertion failure", " assertion failures", " assertions broken", " assertions failed", " assertions failing", " assertions failure", " assertions failures", " broken", " check broken", " check failed", " check failing", " check failure", " check failures", " checks broken", " checks failed", " checks failing", " checks failure", " checks failures", " example, broken", " example, failed", " example, failing", " example, failure", " example, failures", " examples, broken", " examples, failed", " examples, failing", " examples, failure", " examples, failures", " failed", " failing", " failure", " failures", " scenario broken", " scenario failed", " scenario failing", " scenario failure", " scenario failures", " scenarios broken", " scenarios failed", " scenarios failing", " scenarios failure", " scenarios failures", " spec broken", " spec failed", " spec failing", " spec failure", " spec failures", " specs broken", " specs failed", " specs failing", " specs failure", " specs failures", " suite broken", " suite failed", " suite failing", " suite failure", " suite failures", " suites broken", " suites failed", " suites failing", " suites failure", " suites failures", " test broken", " test failed", " test failing", " test failure", " test failures", " tests broken", " tests failed", " tests failing", " tests failure", " tests failures"}}}, {Expr: "(?:Tests?|Test Suites|Suites|Specs|Scenarios|Snapshots):\\s+.{0,40}[1-9]\\d* (?:failed|failing|failure)", Need: [][]string{[]string{" failed", " failing", " failure"}, []string{"scenarios:", "snapshots:", "specs:", "suites:", "test suites:", "test:", "tests:"}}}, {Expr: "Failures: [1-9]", Need: [][]string{[]string{"failures: 1", "failures: 2", "failures: 3", "failures: 4", "failures: 5", "failures: 6", "failures: 7", "failures: 8", "failures: 9"}}}, {Expr: "Errors: [1-9]", Need: [][]string{[]string{"errors: 1", "errors: 2", "errors: 3", "errors: 4", "errors: 5", "errors: 6", "errors: 7", "errors: 8", "errors: 9"}}}, {Expr: "FAILED \\((?:failures|errors)=", Need: [][]string{[]string{"failed (errors=", "failed (failures="}}}, {Expr: "FAILURES!", Need: [][]string{[]string{"failures!"}}}, {Expr: "There (?:was|were) \\d+ failures?", Need: [][]string{[]string{"there was ", "there were "}, []string{" failure", " failures"}}}, {Expr: "test result: FAILED", Need: [][]string{[]string{"test result: failed"}}}, {Expr: "Test run failed", Need: [][]string{[]string{"test run failed"}}}, {Expr: "tests? failed", Need: [][]string{[]string{"test failed", "tests failed"}}}, {Expr: "--- FAIL: ", Need: [][]string{[]string{"--- fail: "}}}, {Expr: "not ok \\d+", Need: [][]string{[]string{"not ok "}}}, {Expr: "^# fail [1-9]", Need: [][]string{[]string{"# fail 1", "# fail 2", "# fail 3", "# fail 4", "# fail 5", "# fail 6", "# fail 7", "# fail 8", "# fail 9"}}}, {Expr: "\\bFAIL(?:ED)?[:\\s]+(?:\\./)?[\\w./-]+(?:test|spec|_test|tests)[\\w./:-]*", Need: [][]string{[]string{"fail", "failed"}, []string{"_test", "spec", "test", "tests"}}}, {Expr: "test failures?\\b", Need: [][]string{[]string{"test failure", "test failures"}}}, {Expr: "^FAIL\\s+\\S+", Need: [][]string{[]string{"fail"}}}, {Expr: "There are test failures", Need: [][]string{[]string{"there are test failures"}}}, {Expr: "FAILED (?:tests?|pt)/", Need: [][]string{[]string{"failed pt/", "failed test/", "failed tests/"}}}, {Expr: "\\bAssertionError .{0,40}expected", Need: [][]string{[]string{"assertionerror "}, []string{"expected"}}}, {Expr: "toEqual\\(", Need: [][]string{[]string{"toequal("}}}, {Expr: "short test summary", Need: [][]string{[]string{"short test summary"}}}, {Expr: "errors? during collection", Need: [][]string{[]string{"error during collection", "errors during collection"}}}, {Expr: "AssertionError \\[ERR_ASSERTION\\]", Need: [][]string{[]string{"assertionerror [err_assertion]"}}}, {Expr: "no tests (?:found|ran|to run|were)", Need: [][]string{[]string{"no tests found", "no tests ran", "no tests to run", "no tests were"}}}, {Expr: "tests? timed out after", Need: [][]string{[]string{"test timed out after", "tests timed out after"}}}, {Expr: "quality gate", Need: [][]string{[]string{"quality gate"}}}, {Expr: "found [1-9]\\d* (?:errors?|issues?|problems?|violations?|offenses?|vulnerabilit\\w+|findings?)\\b", Need: [][]string{[]string{"found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}, []string{"error", "errors", "finding", "findings", "issue", "issues", "offense", "offenses", "problem", "problems", "violation", "violations", "vulnerabilit"}}}, {Expr: "[1-9]\\d* (?:offenses?|violations?|vulnerabilities) (?:detected|found)", Need: [][]string{[]string{" offense detected", " offense found", " offenses detected", " offenses found", " violation detected", " violation found", " violations detected", " violations found", " vulnerabilities detected", " vulnerabilities found"}}}, {Expr: "would (?:be )?reformat", Need: [][]string{[]string{"would be reformat", "would reformat"}}}, {Expr: "\\(info\\): ", Need: [][]string{[]string{"(info): "}}}, {Expr: "✕ .{1,200}\\(\\d+(?:\\.\\d+)? ?m?s\\)", Need: [][]string{[]string{"✕ "}, []string{" ms)", " s)", "ms)", "s)"}}}, {Expr: "[✕✗✘] .{0,80}\\b(?:tests?|specs?|expected|should)\\b", Need: [][]string{[]string{"✕ ", "✗ ", "✘ "}, []string{"expected", "should", "spec", "specs", "test", "tests"}}}, {Expr: "●.{1,80}›", Need: [][]string{[]string{"●"}, []string{"›"}}}, {Expr: "[✖✕✗×] +[1-9]\\d*/\\d+ (?:targets |tasks )?failed", Need: [][]string{[]string{" failed", " targets failed", " tasks failed"}, []string{"×", "✕", "✖", "✗"}}}, {Expr: "TestsFailedException", Need: [][]string{[]string{"testsfailedexception"}}}, {Expr: "expect\\((?:received|[\\w.]{1,40})\\)\\.(?:not\\.|resolves\\.|rejects\\.)?to[a-z]", Need: [][]string{[]string{"expect("}, []string{").not.to", ").rejects.to", ").resolves.to", ").to"}}}, {Expr: "thresholds .{1,200}have been crossed", Need: [][]string{[]string{"thresholds "}, []string{"have been crossed"}}}, {Expr: "\\bFAIL code \\d+ \\(", Need: [][]string{[]string{"fail code "}, []string{" ("}}}, {Expr: "evaluation failed :\\(", Need: [][]string{[]string{"evaluation failed :("}}}},
 		Not:      ruleset.Pattern{{Expr: "0 failed, 0 passed", Need: [][]string{[]string{"0 failed, 0 passed"}}}, {Expr: "failed to (?:fetch|download|pull)", Need: [][]string{[]string{"failed to download", "failed to fetch", "failed to pull"}}}, {Expr: "[1-9]\\d* failed (?:attempts|login|downloads|to)", Need: [][]string{[]string{" failed attempts", " failed downloads", " failed login", " failed to"}}}, {Expr: "curl", Need: [][]string{[]string{"curl"}}}, {Expr: "npm error", Need: [][]string{[]string{"npm error"}}}, {Expr: "unreachable=", Need: [][]string{[]string{"unreachable="}}}},
 		Rank:     1,
 		Why:      "tests failed",
@@ -2698,7 +2712,7 @@ func rules17() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"bash", "deploy.sh"}, Exit: 1, Stderr: "deploy.sh: line 3: TARGET_HOST: unbound variable"}},
 	}, {ID: "usage/command-not-found",
 		Class:    "config",
-		Output:   ruleset.Pattern{{Expr: "command not found", Need: [][]string{[]string{"command not found"}}}, {Expr: ": not found\\b", Need: [][]string{[]string{": not found"}}}, {Expr: "Befehl nicht gefunden", Need: [][]string{[]string{"befehl nicht gefunden"}}}, {Expr: "Kommando nicht gefunden", Need: [][]string{[]string{"kommando nicht gefunden"}}}, {Expr: "commande introuvable", Need: [][]string{[]string{"commande introuvable"}}}, {Expr: "orden no encontrada", Need: [][]string{[]string{"orden no encontrada"}}}, {Expr: "comando non trovato", Need: [][]string{[]string{"comando non trovato"}}}, {Expr: "未找到命令", Need: [][]string{[]string{"未找到命令"}}}, {Expr: "コマンドが見つかりません", Need: [][]string{[]string{"コマンドが見つかりません"}}}, {Expr: "is not recogni[sz]ed as (?:an internal|the name|a name)", Need: [][]string{[]string{"is not recognised as a name", "is not recognised as an internal", "is not recognised as the name", "is not recognized as a name", "is not recognized as an internal", "is not recognized as the name", "is not recogniſed as a name", "is not recogniſed as an internal", "is not recogniſed as the name"}}}, {Expr: "executable (?:file )?(?:was )?not found", Need: [][]string{[]string{"executable file not found", "executable file was not found", "executable not found", "executable was not found"}}}, {Expr: "command .{1,40}not found", Need: [][]string{[]string{"command "}, []string{"not found"}}}, {Expr: "bad interpreter", Need: [][]string{[]string{"bad interpreter"}}}, {Expr: "spawn .{1,80} ENOENT", Need: [][]string{[]string{"spawn "}, []string{" enoent"}}}, {Expr: "No module named", Need: [][]string{[]string{"no module named"}}}, {Expr: "Cannot find module", Need: [][]string{[]string{"cannot find module"}}}, {Expr: "resolve (?:import|module|entry)", Need: [][]string{[]string{"resolve entry", "resolve import", "resolve module"}}}, {Expr: "cannot find package", Need: [][]string{[]string{"cannot find package"}}}, {Expr: "cannot open shared object file", Need: [][]string{[]string{"cannot open shared object file"}}}, {Expr: "Library not loaded", Need: [][]string{[]string{"library not loaded"}}}, {Expr: "can.t locate .{1,80} in @INC", Need: [][]string{[]string{"t locate "}, []string{" in @inc"}, []string{"can"}}}, {Expr: "cannot load such file", Need: [][]string{[]string{"cannot load such file"}}}, {Expr: "could not find or load main class", Need: [][]string{[]string{"could not find or load main class"}}}, {Expr: "ModuleNotFoundError", Need: [][]string{[]string{"modulenotfounderror"}}}, {Expr: "ImportError", Need: [][]string{[]string{"importerror"}}}, {Expr: "ClassNotFoundException", Need: [][]string{[]string{"classnotfoundexception"}}}, {Expr: "NoClassDefFoundError", Need: [][]string{[]string{"noclassdeffounderror"}}}, {Expr: "GLIBC_", Need: [][]string{[]string{"glibc_"}}}, {Expr: "(?:is|are|was|were) not installed(?:$|[^ ])", Need: [][]string{[]string{"are not installed", "is not installed", "was not installed", "were not installed"}}}, {Expr: ": not installed", Need: [][]string{[]string{": not installed"}}}, {Expr: "(?:please|you need to|need to|must) install", Need: [][]string{[]string{"must install", "need to install", "please install", "you need to install"}}}},
+		Output:   ruleset.Pattern{{Expr: "command not found", Need: [][]string{[]string{"command not found"}}}, {Expr: "there is no package called", Need: [][]string{[]string{"there is no package called"}}}, {Expr: ": not found\\b", Need: [][]string{[]string{": not found"}}}, {Expr: "Befehl nicht gefunden", Need: [][]string{[]string{"befehl nicht gefunden"}}}, {Expr: "Kommando nicht gefunden", Need: [][]string{[]string{"kommando nicht gefunden"}}}, {Expr: "commande introuvable", Need: [][]string{[]string{"commande introuvable"}}}, {Expr: "orden no encontrada", Need: [][]string{[]string{"orden no encontrada"}}}, {Expr: "comando non trovato", Need: [][]string{[]string{"comando non trovato"}}}, {Expr: "未找到命令", Need: [][]string{[]string{"未找到命令"}}}, {Expr: "コマンドが見つかりません", Need: [][]string{[]string{"コマンドが見つかりません"}}}, {Expr: "is not recogni[sz]ed as (?:an internal|the name|a name)", Need: [][]string{[]string{"is not recognised as a name", "is not recognised as an internal", "is not recognised as the name", "is not recognized as a name", "is not recognized as an internal", "is not recognized as the name", "is not recogniſed as a name", "is not recogniſed as an internal", "is not recogniſed as the name"}}}, {Expr: "executable (?:file )?(?:was )?not found", Need: [][]string{[]string{"executable file not found", "executable file was not found", "executable not found", "executable was not found"}}}, {Expr: "command .{1,40}not found", Need: [][]string{[]string{"command "}, []string{"not found"}}}, {Expr: "bad interpreter", Need: [][]string{[]string{"bad interpreter"}}}, {Expr: "spawn .{1,80} ENOENT", Need: [][]string{[]string{"spawn "}, []string{" enoent"}}}, {Expr: "No module named", Need: [][]string{[]string{"no module named"}}}, {Expr: "Cannot find module", Need: [][]string{[]string{"cannot find module"}}}, {Expr: "resolve (?:import|module|entry)", Need: [][]string{[]string{"resolve entry", "resolve import", "resolve module"}}}, {Expr: "cannot find package", Need: [][]string{[]string{"cannot find package"}}}, {Expr: "cannot open shared object file", Need: [][]string{[]string{"cannot open shared object file"}}}, {Expr: "Library not loaded", Need: [][]string{[]string{"library not loaded"}}}, {Expr: "can.t locate .{1,80} in @INC", Need: [][]string{[]string{"t locate "}, []string{" in @inc"}, []string{"can"}}}, {Expr: "cannot load such file", Need: [][]string{[]string{"cannot load such file"}}}, {Expr: "could not find or load main class", Need: [][]string{[]string{"could not find or load main class"}}}, {Expr: "ModuleNotFoundError", Need: [][]string{[]string{"modulenotfounderror"}}}, {Expr: "ImportError", Need: [][]string{[]string{"importerror"}}}, {Expr: "ClassNotFoundException", Need: [][]string{[]string{"classnotfoundexception"}}}, {Expr: "NoClassDefFoundError", Need: [][]string{[]string{"noclassdeffounderror"}}}, {Expr: "GLIBC_", Need: [][]string{[]string{"glibc_"}}}, {Expr: "(?:is|are|was|were) not installed(?:$|[^ ])", Need: [][]string{[]string{"are not installed", "is not installed", "was not installed", "were not installed"}}}, {Expr: ": not installed", Need: [][]string{[]string{": not installed"}}}, {Expr: "(?:please|you need to|need to|must) install", Need: [][]string{[]string{"must install", "need to install", "please install", "you need to install"}}}},
 		Not:      ruleset.Pattern{{Expr: "404", Need: [][]string{[]string{"404"}}}, {Expr: "registry", Need: [][]string{[]string{"registry"}}}, {Expr: "status: 127 \\(not\\)", Need: [][]string{[]string{"status: 127 (not)"}}}, {Expr: "ref(?:erence)? not found", Need: [][]string{[]string{"ref not found", "reference not found"}}}, {Expr: "tag not found", Need: [][]string{[]string{"tag not found"}}}, {Expr: "ModuleNotFoundError: .{0,20}test", Need: [][]string{[]string{"modulenotfounderror: "}, []string{"test"}}}},
 		Why:      "a program or library is not installed",
 		Source:   "bash(1); dlopen(3)",
@@ -2804,7 +2818,7 @@ func rules19() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "the helper crashed"}},
 	}, {ID: "words/ended",
 		Class:    "permanent",
-		Output:   ruleset.Pattern{{Expr: "non-?zero (?:exit )?(?:status|code)", Need: [][]string{[]string{"non-zero code", "non-zero exit code", "non-zero exit status", "non-zero status", "nonzero code", "nonzero exit code", "nonzero exit status", "nonzero status"}}}, {Expr: "exit(?:ed)? (?:with )?(?:non-?zero )?(?:status|code)[ :=]*[1-9]", Need: [][]string{[]string{"exit code", "exit non-zero code", "exit non-zero status", "exit nonzero code", "exit nonzero status", "exit status", "exit with code", "exit with non-zero code", "exit with non-zero status", "exit with nonzero code", "exit with nonzero status", "exit with status", "exited code", "exited non-zero code", "exited non-zero status", "exited nonzero code", "exited nonzero status", "exited status", "exited with code", "exited with non-zero code", "exited with non-zero status", "exited with nonzero code", "exited with nonzero status", "exited with status"}}}, {Expr: "(?:status|code) [1-9]\\d{0,2}$", Need: [][]string{[]string{"code 1", "code 2", "code 3", "code 4", "code 5", "code 6", "code 7", "code 8", "code 9", "status 1", "status 2", "status 3", "status 4", "status 5", "status 6", "status 7", "status 8", "status 9"}}}, {Expr: "returned error code [1-9]", Need: [][]string{[]string{"returned error code 1", "returned error code 2", "returned error code 3", "returned error code 4", "returned error code 5", "returned error code 6", "returned error code 7", "returned error code 8", "returned error code 9"}}}, {Expr: "command failed", Need: [][]string{[]string{"command failed"}}}, {Expr: "\\b(?:configure|compile|compilation|build|linking|link|make|tests?|validation|verification|checks?|precheck|lint|typecheck) failed\\b", Need: [][]string{[]string{"build failed", "check failed", "checks failed", "compilation failed", "compile failed", "configure failed", "link failed", "linking failed", "lint failed", "make failed", "precheck failed", "test failed", "tests failed", "typecheck failed", "validation failed", "verification failed"}}}, {Expr: "(?-i:\\bFAIL(?:ED|URE)?\\b)", Need: [][]string{[]string{"fail", "failed", "failure"}}}, {Expr: "\\b[1-9]\\d* (?:errors?|problems?|issues?|violations?) (?:were |was )?(?:found|detected)", Need: [][]string{[]string{" error detected", " error found", " error was detected", " error was found", " error were detected", " error were found", " errors detected", " errors found", " errors was detected", " errors was found", " errors were detected", " errors were found", " issue detected", " issue found", " issue was detected", " issue was found", " issue were detected", " issue were found", " issues detected", " issues found", " issues was detected", " issues was found", " issues were detected", " issues were found", " problem detected", " problem found", " problem was detected", " problem was found", " problem were detected", " problem were found", " problems detected", " problems found", " problems was detected", " problems was found", " problems were detected", " problems were found", " violation detected", " violation found", " violation was detected", " violation was found", " violation were detected", " violation were found", " violations detected", " violations found", " violations was detected", " violations was found", " violations were detected", " violations were found"}}}, {Expr: "(?:found|detected) [1-9]\\d* (?:errors?|problems?|issues?|violations?)", Need: [][]string{[]string{" error", " errors", " issue", " issues", " problem", " problems", " violation", " violations"}, []string{"detected 1", "detected 2", "detected 3", "detected 4", "detected 5", "detected 6", "detected 7", "detected 8", "detected 9", "found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}}}},
+		Output:   ruleset.Pattern{{Expr: "non-?zero (?:exit )?(?:status|code)", Need: [][]string{[]string{"non-zero code", "non-zero exit code", "non-zero exit status", "non-zero status", "nonzero code", "nonzero exit code", "nonzero exit status", "nonzero status"}}}, {Expr: "exit(?:ed)? (?:with )?(?:non-?zero )?(?:status|code)[ :=]*[1-9]", Need: [][]string{[]string{"exit code", "exit non-zero code", "exit non-zero status", "exit nonzero code", "exit nonzero status", "exit status", "exit with code", "exit with non-zero code", "exit with non-zero status", "exit with nonzero code", "exit with nonzero status", "exit with status", "exited code", "exited non-zero code", "exited non-zero status", "exited nonzero code", "exited nonzero status", "exited status", "exited with code", "exited with non-zero code", "exited with non-zero status", "exited with nonzero code", "exited with nonzero status", "exited with status"}}}, {Expr: "(?:status|code) [1-9]\\d{0,2}$", Need: [][]string{[]string{"code 1", "code 2", "code 3", "code 4", "code 5", "code 6", "code 7", "code 8", "code 9", "status 1", "status 2", "status 3", "status 4", "status 5", "status 6", "status 7", "status 8", "status 9"}}}, {Expr: "returned error code [1-9]", Need: [][]string{[]string{"returned error code 1", "returned error code 2", "returned error code 3", "returned error code 4", "returned error code 5", "returned error code 6", "returned error code 7", "returned error code 8", "returned error code 9"}}}, {Expr: "command failed", Need: [][]string{[]string{"command failed"}}}, {Expr: "\\b(?:configure|compile|compilation|build|linking|link|make|tests?|validation|verification|checks?|precheck|lint|typecheck) failed\\b", Need: [][]string{[]string{"build failed", "check failed", "checks failed", "compilation failed", "compile failed", "configure failed", "link failed", "linking failed", "lint failed", "make failed", "precheck failed", "test failed", "tests failed", "typecheck failed", "validation failed", "verification failed"}}}, {Expr: "(?-i:\\bFAIL(?:ED|URE)?\\b)", Need: [][]string{[]string{"fail", "failed", "failure"}}}, {Expr: "\\b[1-9]\\d* (?:errors?|problems?|issues?|violations?) (?:were |was )?(?:found|detected)", Need: [][]string{[]string{" error detected", " error found", " error was detected", " error was found", " error were detected", " error were found", " errors detected", " errors found", " errors was detected", " errors was found", " errors were detected", " errors were found", " issue detected", " issue found", " issue was detected", " issue was found", " issue were detected", " issue were found", " issues detected", " issues found", " issues was detected", " issues was found", " issues were detected", " issues were found", " problem detected", " problem found", " problem was detected", " problem was found", " problem were detected", " problem were found", " problems detected", " problems found", " problems was detected", " problems was found", " problems were detected", " problems were found", " violation detected", " violation found", " violation was detected", " violation was found", " violation were detected", " violation were found", " violations detected", " violations found", " violations was detected", " violations was found", " violations were detected", " violations were found"}}}, {Expr: "(?:found|detected) [1-9]\\d* (?:errors?|problems?|issues?|violations?)", Need: [][]string{[]string{" error", " errors", " issue", " issues", " problem", " problems", " violation", " violations"}, []string{"detected 1", "detected 2", "detected 3", "detected 4", "detected 5", "detected 6", "detected 7", "detected 8", "detected 9", "found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}}}, {Expr: "\\bexited \\([1-9]\\d*\\)", Need: [][]string{[]string{"exited (1", "exited (2", "exited (3", "exited (4", "exited (5", "exited (6", "exited (7", "exited (8", "exited (9"}}}, {Expr: "\\bstatus:? ['\"]?(?:partially ?)?failed\\b", Need: [][]string{[]string{"status \"failed", "status \"partially failed", "status \"partiallyfailed", "status 'failed", "status 'partially failed", "status 'partiallyfailed", "status failed", "status partially failed", "status partiallyfailed", "status: \"failed", "status: \"partially failed", "status: \"partiallyfailed", "status: 'failed", "status: 'partially failed", "status: 'partiallyfailed", "status: failed", "status: partially failed", "status: partiallyfailed"}}}, {Expr: "treated as errors?\\b", Need: [][]string{[]string{"treated as error", "treated as errors"}}}},
 		Not:      ruleset.Pattern{{Expr: "connect", Need: [][]string{[]string{"connect"}}}, {Expr: "network", Need: [][]string{[]string{"network"}}}, {Expr: "time-?out", Need: [][]string{[]string{"time-out", "timeout"}}}, {Expr: "timed out", Need: [][]string{[]string{"timed out"}}}, {Expr: "unreachable", Need: [][]string{[]string{"unreachable"}}}, {Expr: "unavailable", Need: [][]string{[]string{"unavailable"}}}, {Expr: "temporar", Need: [][]string{[]string{"temporar"}}}, {Expr: "again", Need: [][]string{[]string{"again"}}}, {Expr: "busy", Need: [][]string{[]string{"busy"}}}, {Expr: "lock", Need: [][]string{[]string{"lock"}}}, {Expr: "download", Need: [][]string{[]string{"download"}}}, {Expr: "fetch", Need: [][]string{[]string{"fetch"}}}, {Expr: "resolv", Need: [][]string{[]string{"resolv"}}}, {Expr: "\\b(?:429|50[0-4])\\b", Need: [][]string{[]string{"429", "500", "501", "502", "503", "504"}}}},
 		Rank:     3,
 		Why:      "a command within it failed, and nothing speaks of trouble that passes",
@@ -3102,6 +3116,12 @@ func rules28() []ruleset.Rule {
 		Why:      "a sync of the application is under way",
 		Source:   "argo-cd's messages",
 		Examples: []ruleset.Example{{Argv: []string{"argocd", "app", "sync", "x"}, Exit: 20, Stderr: "rpc error: code = FailedPrecondition desc = another operation is already in progress"}},
+	}, {ID: "argocd/degraded",
+		Class:    "permanent",
+		Output:   ruleset.Pattern{{Expr: "health state has transitioned from .{1,40} to (?:Degraded|Missing|Suspended)", Need: [][]string{[]string{"health state has transitioned from "}, []string{" to degraded", " to missing", " to suspended"}}}, {Expr: "Operation has completed with phase: (?:Failed|Error)", Need: [][]string{[]string{"operation has completed with phase: error", "operation has completed with phase: failed"}}}},
+		Why:      "what was waited for has failed",
+		Source:   "argo-cd's messages",
+		Examples: []ruleset.Example{{Argv: []string{"argocd", "app", "wait", "x"}, Exit: 20, Stderr: "application 'x' health state has transitioned from Progressing to Degraded"}},
 	}, {ID: "argocd/login",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Argo CD server address unspecified", Need: [][]string{[]string{"argo cd server address unspecified"}}}, {Expr: "no session information", Need: [][]string{[]string{"no session information"}}}, {Expr: "invalid session", Need: [][]string{[]string{"invalid session"}}}},
@@ -4448,8 +4468,9 @@ func rules55() []ruleset.Rule {
 	}, {ID: "docker/not-started",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{Lo: 125, Hi: 125}},
-		Output:   ruleset.Pattern{{Expr: "error during connect.{1,400}(?:connection reset|EOF|broken pipe)", Need: [][]string{[]string{"error during connect"}, []string{"broken pipe", "connection reset", "eof"}}}},
-		Why:      "the daemon was lost before the container ran",
+		Output:   ruleset.Pattern{{Expr: "error during connect.{1,400}(?:connection reset|EOF|broken pipe)", Need: [][]string{[]string{"error during connect"}, []string{"broken pipe", "connection reset", "eof"}}}, {Expr: "(?:unable to copy from source|initializing source) docker://.{1,400}(?:HTTP status: 5|timed? ?out|timeout|reset|EOF|refused|lookup)", Need: [][]string{[]string{"initializing source docker://", "unable to copy from source docker://"}, []string{"eof", "http status: 5", "lookup", "refused", "reset", "time out", "timed out", "timedout", "timeout"}}}, {Expr: "daemon: (?:Get|Head) \"https?://.{1,400}(?:timed? ?out|timeout|reset|EOF|refused|lookup|canceled|exceeded)", Need: [][]string{[]string{"daemon: get \"http://", "daemon: get \"https://", "daemon: head \"http://", "daemon: head \"https://"}, []string{"canceled", "eof", "exceeded", "lookup", "refused", "reset", "time out", "timed out", "timedout", "timeout"}}}, {Expr: "daemon: received unexpected HTTP status: 5", Need: [][]string{[]string{"daemon: received unexpected http status: 5"}}}},
+		Not:      ruleset.Pattern{{Expr: "denied", Need: [][]string{[]string{"denied"}}}, {Expr: "unauthorized", Need: [][]string{[]string{"unauthorized"}}}, {Expr: "not found", Need: [][]string{[]string{"not found"}}}, {Expr: "unknown", Need: [][]string{[]string{"unknown"}}}},
+		Why:      "the daemon was lost, or the image was not pulled, before the container ran",
 		Source:   "docker-run(1), EXIT STATUS",
 		Examples: []ruleset.Example{{Argv: []string{"docker", "run", "--rm", "alpine", "true"}, Exit: 125, Stderr: "docker: error during connect: Post \"http://h/v1.45/containers/create\": read tcp: read: connection reset by peer"}},
 	}, {ID: "docker/rate-limit",
@@ -4474,7 +4495,7 @@ func rules55() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"docker", "pull", "x"}, Exit: 1, Stderr: "Error response from daemon: manifest for x:latest not found: manifest unknown: manifest unknown"}},
 	}, {ID: "docker/login",
 		Class:    "config",
-		Output:   ruleset.Pattern{{Expr: "pull access denied", Need: [][]string{[]string{"pull access denied"}}}, {Expr: "requested access to the resource is denied", Need: [][]string{[]string{"requested access to the resource is denied"}}}, {Expr: "unauthorized: ", Need: [][]string{[]string{"unauthorized: "}}}, {Expr: "no basic auth credentials", Need: [][]string{[]string{"no basic auth credentials"}}}, {Expr: "denied: ", Need: [][]string{[]string{"denied: "}}}, {Expr: "authentication required", Need: [][]string{[]string{"authentication required"}}}, {Expr: "incorrect username or password", Need: [][]string{[]string{"incorrect username or password"}}}, {Expr: "error getting credentials", Need: [][]string{[]string{"error getting credentials"}}}, {Expr: "may require .docker login.", Need: [][]string{[]string{"may require "}, []string{"docker login"}}}, {Expr: "insufficient_scope", Need: [][]string{[]string{"insufficient_scope"}}}, {Expr: "context .{1,100}: context not found", Need: [][]string{[]string{"context "}, []string{": context not found"}}}, {Expr: "unable to resolve docker endpoint", Need: [][]string{[]string{"unable to resolve docker endpoint"}}}, {Expr: "server gave HTTP response", Need: [][]string{[]string{"server gave http response"}}}, {Expr: "docker-credential", Need: [][]string{[]string{"docker-credential"}}}, {Expr: "unauthorized$", Need: [][]string{[]string{"unauthorized"}}}},
+		Output:   ruleset.Pattern{{Expr: "pull access denied", Need: [][]string{[]string{"pull access denied"}}}, {Expr: "requested access to the resource is denied", Need: [][]string{[]string{"requested access to the resource is denied"}}}, {Expr: "unauthorized: ", Need: [][]string{[]string{"unauthorized: "}}}, {Expr: "no basic auth credentials", Need: [][]string{[]string{"no basic auth credentials"}}}, {Expr: "denied: ", Need: [][]string{[]string{"denied: "}}}, {Expr: "authentication required", Need: [][]string{[]string{"authentication required"}}}, {Expr: "incorrect username or password", Need: [][]string{[]string{"incorrect username or password"}}}, {Expr: "error getting credentials", Need: [][]string{[]string{"error getting credentials"}}}, {Expr: "may require .docker login.", Need: [][]string{[]string{"may require "}, []string{"docker login"}}}, {Expr: "insufficient_scope", Need: [][]string{[]string{"insufficient_scope"}}}, {Expr: "context .{1,100}: context not found", Need: [][]string{[]string{"context "}, []string{": context not found"}}}, {Expr: "unable to resolve docker endpoint", Need: [][]string{[]string{"unable to resolve docker endpoint"}}}, {Expr: "short-name .{1,200} did not resolve", Need: [][]string{[]string{"short-name "}, []string{" did not resolve"}}}, {Expr: "server gave HTTP response", Need: [][]string{[]string{"server gave http response"}}}, {Expr: "docker-credential", Need: [][]string{[]string{"docker-credential"}}}, {Expr: "unauthorized$", Need: [][]string{[]string{"unauthorized"}}}},
 		Why:      "the credentials are missing or do not suffice",
 		Source:   "the registry API's error codes",
 		Examples: []ruleset.Example{{Argv: []string{"docker", "pull", "x"}, Exit: 1, Stderr: "Error response from daemon: pull access denied for x, repository does not exist or may require docker login"}},
@@ -6215,6 +6236,12 @@ func rules105() []ruleset.Rule {
 		Why:      "the driver, the memory or an option does not fit this machine",
 		Source:   "minikube's reason codes",
 		Examples: []ruleset.Example{{Argv: []string{"minikube", "start"}, Exit: 60, Stderr: "X Exiting due to DRV_AS_ROOT: The \"docker\" driver should not be used with root privileges."}},
+	}, {ID: "minikube/slow",
+		Class:    "transient",
+		Output:   ruleset.Pattern{{Expr: "Exiting due to K8S_APISERVER_MISSING", Need: [][]string{[]string{"exiting due to k8s_apiserver_missing"}}}, {Expr: "apiserver process never appeared", Need: [][]string{[]string{"apiserver process never appeared"}}}, {Expr: "Exiting due to GUEST_START.{1,300}(?:timed? ?out|timeout|wait )", Need: [][]string{[]string{"exiting due to guest_start"}, []string{"time out", "timed out", "timedout", "timeout", "wait "}}}},
+		Why:      "the cluster was not up in time",
+		Source:   "minikube's reason codes",
+		Examples: []ruleset.Example{{Argv: []string{"minikube", "start"}, Exit: 105, Stderr: "X Exiting due to K8S_APISERVER_MISSING: wait 6m0s for node: wait for apiserver proc: apiserver process never appeared"}},
 	}, {ID: "minikube/network",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Exiting due to (?:INET_|K8S_DOWNLOAD|GUEST_IMAGE_LOAD)", Need: [][]string{[]string{"exiting due to guest_image_load", "exiting due to inet_", "exiting due to k8s_download"}}}},
@@ -7403,6 +7430,24 @@ func rules141() []ruleset.Rule {
 }
 
 func rules142() []ruleset.Rule {
+	return []ruleset.Rule{{ID: "rabbitmqctl/node-away",
+		Class:    "transient",
+		Output:   ruleset.Pattern{{Expr: "unable to perform an operation on node", Need: [][]string{[]string{"unable to perform an operation on node"}}}, {Expr: "unable to connect to node", Need: [][]string{[]string{"unable to connect to node"}}}, {Expr: "nodedown", Need: [][]string{[]string{"nodedown"}}}, {Expr: "not running on node", Need: [][]string{[]string{"not running on node"}}}},
+		Not:      ruleset.Pattern{{Expr: "cookie", Need: [][]string{[]string{"cookie"}}}},
+		Why:      "the node does not run, or is not up yet",
+		Source:   "RabbitMQ's command line tools",
+		Examples: []ruleset.Example{{Argv: []string{"rabbitmqctl", "await_startup"}, Exit: 69, Stderr: "Error: unable to perform an operation on node 'rabbit@h'. Please see diagnostics information and suggestions below."}},
+	}, {ID: "rabbitmqctl/exists",
+		Class:    "permanent",
+		Exit:     []ruleset.Range{{Lo: 70, Hi: 70}},
+		Output:   ruleset.Pattern{{Expr: "already exists", Need: [][]string{[]string{"already exists"}}}, {Expr: "No such (?:user|vhost|virtual host)", Need: [][]string{[]string{"no such user", "no such vhost", "no such virtual host"}}}},
+		Why:      "it is there already, or is not there",
+		Source:   "RabbitMQ's command line tools",
+		Examples: []ruleset.Example{{Argv: []string{"rabbitmqctl", "add_user", "u"}, Exit: 70, Stderr: "User \"u\" already exists"}},
+	}}
+}
+
+func rules143() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rake/task",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Don't know how to build task", Need: [][]string{[]string{"don't know how to build task"}}}, {Expr: "No Rakefile found", Need: [][]string{[]string{"no rakefile found"}}}, {Expr: "Unrecognized command .{1,80}rails", Need: [][]string{[]string{"unrecognized command "}, []string{"rails"}}}},
@@ -7418,7 +7463,7 @@ func rules142() []ruleset.Rule {
 	}}
 }
 
-func rules143() []ruleset.Rule {
+func rules144() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rclone/directory",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 3, Hi: 3}},
@@ -7497,7 +7542,7 @@ func rules143() []ruleset.Rule {
 	}}
 }
 
-func rules144() []ruleset.Rule {
+func rules145() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "redis-cli/not-ready",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{}, {Lo: 1, Hi: 1}},
@@ -7545,7 +7590,7 @@ func rules144() []ruleset.Rule {
 	}}
 }
 
-func rules145() []ruleset.Rule {
+func rules146() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "restic/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "repository is already locked", Need: [][]string{[]string{"repository is already locked"}}}, {Expr: "unable to create lock in backend: (?:repository|circuit)", Need: [][]string{[]string{"unable to create lock in backend: circuit", "unable to create lock in backend: repository"}}}, {Expr: "already locked exclusively", Need: [][]string{[]string{"already locked exclusively"}}}, {Expr: "Failed to lock", Need: [][]string{[]string{"failed to lock"}}}},
@@ -7607,7 +7652,7 @@ func rules145() []ruleset.Rule {
 	}}
 }
 
-func rules146() []ruleset.Rule {
+func rules147() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rsnapshot/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Lockfile .{1,200} exists and so does its process", Need: [][]string{[]string{"lockfile "}, []string{" exists and so does its process"}}}, {Expr: "Could not write lockfile .{1,200}: File exists", Need: [][]string{[]string{"could not write lockfile "}, []string{": file exists"}}}},
@@ -7639,7 +7684,7 @@ func rules146() []ruleset.Rule {
 	}}
 }
 
-func rules147() []ruleset.Rule {
+func rules148() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rsync/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 4, Hi: 4}, {Lo: 6, Hi: 6}},
@@ -7714,7 +7759,7 @@ func rules147() []ruleset.Rule {
 	}}
 }
 
-func rules148() []ruleset.Rule {
+func rules149() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ruby/load",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "No such file or directory -- ", Need: [][]string{[]string{"no such file or directory -- "}}}},
@@ -7724,7 +7769,7 @@ func rules148() []ruleset.Rule {
 	}}
 }
 
-func rules149() []ruleset.Rule {
+func rules150() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "s3cmd/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 64, Hi: 64}},
@@ -7786,7 +7831,7 @@ func rules149() []ruleset.Rule {
 	}}
 }
 
-func rules150() []ruleset.Rule {
+func rules151() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "salt/no-return",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Minion did not return", Need: [][]string{[]string{"minion did not return"}}}, {Expr: "No minions matched", Need: [][]string{[]string{"no minions matched"}}}, {Expr: "SaltReqTimeoutError", Need: [][]string{[]string{"saltreqtimeouterror"}}}, {Expr: "Salt request timed out", Need: [][]string{[]string{"salt request timed out"}}}, {Expr: "master is not responding", Need: [][]string{[]string{"master is not responding"}}}, {Expr: "No return received", Need: [][]string{[]string{"no return received"}}}},
@@ -7811,7 +7856,7 @@ func rules150() []ruleset.Rule {
 	}}
 }
 
-func rules151() []ruleset.Rule {
+func rules152() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sbatch/unsure",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Socket timed out on send/recv", Need: [][]string{[]string{"socket timed out on send/recv"}}}, {Expr: "Zero Bytes were transmitted or received", Need: [][]string{[]string{"zero bytes were transmitted or received"}}}, {Expr: "Communication connection failure", Need: [][]string{[]string{"communication connection failure"}}}, {Expr: "error communicating with", Need: [][]string{[]string{"error communicating with"}}}},
@@ -7834,7 +7879,7 @@ func rules151() []ruleset.Rule {
 	}}
 }
 
-func rules152() []ruleset.Rule {
+func rules153() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "scp/remote-file",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:scp|sftp|remote|stat|open|dest|realpath|mkdir|opendir|upload|download).{1,300}(?:No such file|Failure|not a (?:regular|directory)|failed to upload|failed to download|File .{1,200} not found)", Need: [][]string{[]string{" not found", "ailed to download", "ailed to upload", "failure", "no such file", "not a directory", "not a regular"}, []string{"dest", "download", "mkdir", "open", "opendir", "realpath", "remote", "scp", "sftp", "stat", "upload"}}}},
@@ -7852,7 +7897,7 @@ func rules152() []ruleset.Rule {
 	}}
 }
 
-func rules153() []ruleset.Rule {
+func rules154() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sendmail/later",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 75, Hi: 75}},
@@ -7883,7 +7928,7 @@ func rules153() []ruleset.Rule {
 	}}
 }
 
-func rules154() []ruleset.Rule {
+func rules155() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sh/missing-script",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 126, Hi: 126}, {Lo: 127, Hi: 127}},
@@ -7894,7 +7939,7 @@ func rules154() []ruleset.Rule {
 	}}
 }
 
-func rules155() []ruleset.Rule {
+func rules156() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "skopeo/image",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "manifest unknown", Need: [][]string{[]string{"manifest unknown"}}}, {Expr: "name unknown", Need: [][]string{[]string{"name unknown"}}}, {Expr: "reading manifest .{1,200} not found", Need: [][]string{[]string{"reading manifest "}, []string{" not found"}}}, {Expr: "no image found in (?:manifest list|image index)", Need: [][]string{[]string{"no image found in image index", "no image found in manifest list"}}}},
@@ -7905,7 +7950,7 @@ func rules155() []ruleset.Rule {
 	}}
 }
 
-func rules156() []ruleset.Rule {
+func rules157() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "smartctl/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}},
@@ -7929,7 +7974,7 @@ func rules156() []ruleset.Rule {
 	}}
 }
 
-func rules157() []ruleset.Rule {
+func rules158() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "snap/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "change in progress", Need: [][]string{[]string{"change in progress"}}}, {Expr: "too early for operation", Need: [][]string{[]string{"too early for operation"}}}, {Expr: "device not yet seeded", Need: [][]string{[]string{"device not yet seeded"}}}, {Expr: "snapd is about to reboot", Need: [][]string{[]string{"snapd is about to reboot"}}}, {Expr: "cannot communicate with server", Need: [][]string{[]string{"cannot communicate with server"}}}},
@@ -7952,7 +7997,7 @@ func rules157() []ruleset.Rule {
 	}}
 }
 
-func rules158() []ruleset.Rule {
+func rules159() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sops/damaged",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 24, Hi: 24}, {Lo: 25, Hi: 25}, {Lo: 51, Hi: 51}, {Lo: 52, Hi: 52}},
@@ -7975,7 +8020,7 @@ func rules158() []ruleset.Rule {
 	}}
 }
 
-func rules159() []ruleset.Rule {
+func rules160() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sqlcmd/lost",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Communication link failure", Need: [][]string{[]string{"communication link failure"}}}, {Expr: "TCP Provider: (?:Error code 0x(?:68|20|2746|274C)|An existing connection|The semaphore timeout)", Need: [][]string{[]string{"tcp provider: an existing connection", "tcp provider: error code 0x20", "tcp provider: error code 0x2746", "tcp provider: error code 0x274c", "tcp provider: error code 0x68", "tcp provider: the semaphore timeout"}}}, {Expr: "ORA-(?:03113|03114|03135|12537|12547|12570|12571|02396|01033|01089|01090)\\b", Need: [][]string{[]string{"ora-01033", "ora-01089", "ora-01090", "ora-02396", "ora-03113", "ora-03114", "ora-03135", "ora-12537", "ora-12547", "ora-12570", "ora-12571"}}}, {Expr: "Query timeout expired", Need: [][]string{[]string{"query timeout expired"}}}, {Expr: "session .{0,40}(?:has been )?(?:killed|terminated)", Need: [][]string{[]string{"session "}, []string{"has been killed", "has been terminated", "killed", "terminated"}}}},
@@ -8018,7 +8063,7 @@ func rules159() []ruleset.Rule {
 	}}
 }
 
-func rules160() []ruleset.Rule {
+func rules161() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sqlite3/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "database (?:table )?is locked", Need: [][]string{[]string{"database is locked", "database table is locked"}}}},
@@ -8060,7 +8105,7 @@ func rules160() []ruleset.Rule {
 	}}
 }
 
-func rules161() []ruleset.Rule {
+func rules162() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ssh/host-key",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Host key verification failed", Need: [][]string{[]string{"host key verification failed"}}}, {Expr: "and you have requested strict checking", Need: [][]string{[]string{"and you have requested strict checking"}}}},
@@ -8148,7 +8193,7 @@ func rules161() []ruleset.Rule {
 	}}
 }
 
-func rules162() []ruleset.Rule {
+func rules163() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sudo/refused",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "sudo: (?:a password is required|a terminal is required|no tty present|unknown user|\\d+ incorrect password|sorry)", Need: [][]string{[]string{"sudo: "}, []string{" incorrect password", "a password is required", "a terminal is required", "no tty present", "sorry", "unknown user"}}}, {Expr: "is not in the sudoers", Need: [][]string{[]string{"is not in the sudoers"}}}, {Expr: "is not allowed to (?:run|execute)", Need: [][]string{[]string{"is not allowed to execute", "is not allowed to run"}}}, {Expr: "doas: (?:Operation not permitted|Auth)", Need: [][]string{[]string{"doas: auth", "doas: operation not permitted"}}}, {Expr: "su: (?:Authentication|must be)", Need: [][]string{[]string{"su: authentication", "su: must be"}}}, {Expr: "no new privileges", Need: [][]string{[]string{"no new privileges"}}}},
@@ -8158,7 +8203,7 @@ func rules162() []ruleset.Rule {
 	}}
 }
 
-func rules163() []ruleset.Rule {
+func rules164() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "svn/no-connection",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "E170013", Need: [][]string{[]string{"e170013"}}}},
@@ -8240,7 +8285,7 @@ func rules163() []ruleset.Rule {
 	}}
 }
 
-func rules164() []ruleset.Rule {
+func rules165() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "swaks/sent",
 		Class:    "ambiguous",
 		Exit:     []ruleset.Range{{Lo: 27, Hi: 27}},
@@ -8294,7 +8339,7 @@ func rules164() []ruleset.Rule {
 	}}
 }
 
-func rules165() []ruleset.Rule {
+func rules166() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "swift/manifest",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "could not find Package\\.swift", Need: [][]string{[]string{"could not find package.swift"}}}, {Expr: "using Swift tools version .{1,40} but the installed version", Need: [][]string{[]string{"using swift tools version "}, []string{" but the installed version"}}}},
@@ -8312,7 +8357,7 @@ func rules165() []ruleset.Rule {
 	}}
 }
 
-func rules166() []ruleset.Rule {
+func rules167() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "systemctl/no-systemd",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "System has not been booted with systemd", Need: [][]string{[]string{"system has not been booted with systemd"}}}, {Expr: "Failed to connect to (?:system scope |user scope )?bus: (?:Host is down|No such file|No medium found|Operation not permitted|.{0,40}XDG_RUNTIME_DIR)", Need: [][]string{[]string{"failed to connect to bus: ", "failed to connect to system scope bus: ", "failed to connect to user scope bus: "}, []string{"host is down", "no medium found", "no such file", "operation not permitted", "xdg_runtime_dir"}}}, {Expr: "DBUS_SESSION_BUS_ADDRESS", Need: [][]string{[]string{"dbus_session_bus_address"}}}},
@@ -8360,11 +8405,11 @@ func rules166() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"systemctl", "start", "a"}, Exit: 1, Stderr: "Job for a.service failed because a timeout was exceeded."}},
 	}, {ID: "systemctl/activating",
 		Class:    "transient",
-		Exit:     []ruleset.Range{{Lo: 3, Hi: 3}},
-		Output:   ruleset.Pattern{{Expr: "^(?:activating|reloading|refreshing)$", Need: [][]string{[]string{"activating", "refreshing", "reloading"}}}, {Expr: "Active: (?:activating|reloading)", Need: [][]string{[]string{"active: activating", "active: reloading"}}}},
-		When:     ruleset.When{Sub: []string{"is-active", "status"}},
-		Why:      "the unit is on its way",
-		Source:   "systemctl(1), is-active",
+		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 3, Hi: 3}},
+		Output:   ruleset.Pattern{{Expr: "^(?:activating|reloading|refreshing|initializing|starting)$", Need: [][]string{[]string{"activating", "initializing", "refreshing", "reloading", "starting"}}}, {Expr: "Active: (?:activating|reloading)", Need: [][]string{[]string{"active: activating", "active: reloading"}}}},
+		When:     ruleset.When{Sub: []string{"is-active", "status", "is-system-running"}},
+		Why:      "the unit, or the system, is on its way",
+		Source:   "systemctl(1), is-active and is-system-running",
 		Examples: []ruleset.Example{{Argv: []string{"systemctl", "is-active", "a"}, Exit: 3, Stdout: "activating"}},
 	}, {ID: "systemctl/inactive",
 		Class:    "permanent",
@@ -8385,7 +8430,7 @@ func rules166() []ruleset.Rule {
 	}}
 }
 
-func rules167() []ruleset.Rule {
+func rules168() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "terraform/aborted",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "OperationAborted: A conflicting", Need: [][]string{[]string{"operationaborted: a conflicting"}}}, {Expr: "IncorrectInstanceState: ", Need: [][]string{[]string{"incorrectinstancestate: "}}}, {Expr: "ConcurrentModification\\w*: ", Need: [][]string{[]string{"concurrentmodification"}, []string{": "}}}, {Expr: "OperationInProgress\\w*: ", Need: [][]string{[]string{"operationinprogress"}, []string{": "}}}, {Expr: "ResourceInUseException: .{0,120}(?:creating|updating|in progress)", Need: [][]string{[]string{"resourceinuseexception: "}, []string{"creating", "in progress", "updating"}}}},
@@ -8472,7 +8517,7 @@ func rules167() []ruleset.Rule {
 	}}
 }
 
-func rules168() []ruleset.Rule {
+func rules169() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "timeout/expired",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 124, Hi: 124}},
@@ -8491,7 +8536,7 @@ func rules168() []ruleset.Rule {
 	}}
 }
 
-func rules169() []ruleset.Rule {
+func rules170() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "trivy/findings",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Total: [1-9]\\d* \\((?:UNKNOWN|LOW|MEDIUM|HIGH|CRITICAL)", Need: [][]string{[]string{"total: 1", "total: 2", "total: 3", "total: 4", "total: 5", "total: 6", "total: 7", "total: 8", "total: 9"}, []string{" (critical", " (high", " (low", " (medium", " (unknown"}}}, {Expr: "discovered vulnerabilities at or above", Need: [][]string{[]string{"discovered vulnerabilities at or above"}}}, {Expr: "Found [1-9]\\d* known vulnerabilit", Need: [][]string{[]string{" known vulnerabilit"}, []string{"found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}}}, {Expr: "[1-9]\\d* vulnerabilit(?:y|ies) found", Need: [][]string{[]string{" vulnerabilities found", " vulnerability found"}}}, {Expr: "leaks found: [1-9]", Need: [][]string{[]string{"leaks found: 1", "leaks found: 2", "leaks found: 3", "leaks found: 4", "leaks found: 5", "leaks found: 6", "leaks found: 7", "leaks found: 8", "leaks found: 9"}}}, {Expr: "Your code is affected by [1-9]", Need: [][]string{[]string{"your code is affected by 1", "your code is affected by 2", "your code is affected by 3", "your code is affected by 4", "your code is affected by 5", "your code is affected by 6", "your code is affected by 7", "your code is affected by 8", "your code is affected by 9"}}}},
@@ -8501,7 +8546,7 @@ func rules169() []ruleset.Rule {
 	}}
 }
 
-func rules170() []ruleset.Rule {
+func rules171() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "twine/exists",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "File already exists", Need: [][]string{[]string{"file already exists"}}}, {Expr: "HTTPError: (400|409|410|413|422)\\b", Need: [][]string{[]string{"httperror: 400", "httperror: 409", "httperror: 410", "httperror: 413", "httperror: 422"}}}, {Expr: "filename .{0,40}already been used", Need: [][]string{[]string{"filename "}, []string{"already been used"}}}},
@@ -8536,7 +8581,7 @@ func rules170() []ruleset.Rule {
 	}}
 }
 
-func rules171() []ruleset.Rule {
+func rules172() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "uv/no-solution",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "No solution found when resolving", Need: [][]string{[]string{"no solution found when resolving"}}}, {Expr: "requirements are unsatisfiable", Need: [][]string{[]string{"requirements are unsatisfiable"}}}, {Expr: "was not found in the package registry", Need: [][]string{[]string{"was not found in the package registry"}}}, {Expr: "there (is|are) no versions? of", Need: [][]string{[]string{"there are no version of", "there are no versions of", "there is no version of", "there is no versions of"}}}, {Expr: "Distribution not found at", Need: [][]string{[]string{"distribution not found at"}}}},
@@ -8623,7 +8668,7 @@ func rules171() []ruleset.Rule {
 	}}
 }
 
-func rules172() []ruleset.Rule {
+func rules173() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "vagrant/machine-lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "another process is already executing an action on the machine", Need: [][]string{[]string{"another process is already executing an action on the machine"}}}},
@@ -8639,7 +8684,7 @@ func rules172() []ruleset.Rule {
 	}}
 }
 
-func rules173() []ruleset.Rule {
+func rules174() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "vault/sealed",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Vault is sealed", Need: [][]string{[]string{"vault is sealed"}}}, {Expr: "server is not (?:yet )?initiali[sz]ed", Need: [][]string{[]string{"server is not initialised", "server is not initialized", "server is not initialiſed", "server is not yet initialised", "server is not yet initialized", "server is not yet initialiſed"}}}},
@@ -8683,7 +8728,7 @@ func rules173() []ruleset.Rule {
 	}}
 }
 
-func rules174() []ruleset.Rule {
+func rules175() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "wget/network",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 4, Hi: 4}},
@@ -8773,7 +8818,7 @@ func rules174() []ruleset.Rule {
 	}}
 }
 
-func rules175() []ruleset.Rule {
+func rules176() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "xargs/no-program",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 126, Hi: 126}, {Lo: 127, Hi: 127}},
@@ -8784,7 +8829,7 @@ func rules175() []ruleset.Rule {
 	}}
 }
 
-func rules176() []ruleset.Rule {
+func rules177() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "xcodebuild/simulator",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Unable to boot (device|the Simulator)", Need: [][]string{[]string{"unable to boot device", "unable to boot the simulator"}}}, {Expr: "waiting .{0,20}for (the )?simulator", Need: [][]string{[]string{"waiting "}, []string{"for simulator", "for the simulator"}}}, {Expr: "DTXProxyChannel", Need: [][]string{[]string{"dtxproxychannel"}}}, {Expr: "peer refused channel request", Need: [][]string{[]string{"peer refused channel request"}}}, {Expr: "finished bootstrapping", Need: [][]string{[]string{"finished bootstrapping"}}}, {Expr: "test runner (failed to initialize|hung|exited)", Need: [][]string{[]string{"test runner exited", "test runner failed to initialize", "test runner hung"}}}, {Expr: "communication with the test runner", Need: [][]string{[]string{"communication with the test runner"}}}, {Expr: "Lost connection to the (application|device|test)", Need: [][]string{[]string{"lost connection to the application", "lost connection to the device", "lost connection to the test"}}}, {Expr: "Failed to (launch|background) test runner", Need: [][]string{[]string{"failed to background test runner", "failed to launch test runner"}}}, {Expr: "Simulator device failed to", Need: [][]string{[]string{"simulator device failed to"}}}, {Expr: "CoreSimulatorService connection", Need: [][]string{[]string{"coresimulatorservice connection"}}}, {Expr: "timed out while (launching|enabling|preparing)", Need: [][]string{[]string{"timed out while enabling", "timed out while launching", "timed out while preparing"}}}, {Expr: "Device is busy", Need: [][]string{[]string{"device is busy"}}}},
@@ -8868,7 +8913,7 @@ func rules176() []ruleset.Rule {
 	}}
 }
 
-func rules177() []ruleset.Rule {
+func rules178() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "yarn/rate-limited",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Response Code: 429", Need: [][]string{[]string{"response code: 429"}}}, {Expr: "Request failed \\\\?\"429", Need: [][]string{[]string{"request failed \"429", "request failed \\\"429"}}}},
@@ -8955,7 +9000,7 @@ func rules177() []ruleset.Rule {
 	}}
 }
 
-func rules178() []ruleset.Rule {
+func rules179() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "yt-dlp/gone",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Video unavailable", Need: [][]string{[]string{"video unavailable"}}}, {Expr: "This video (is (not available|unavailable|no longer|private)|has been removed)", Need: [][]string{[]string{"this video has been removed", "this video is no longer", "this video is not available", "this video is private", "this video is unavailable"}}}, {Expr: "Private video", Need: [][]string{[]string{"private video"}}}, {Expr: "has been terminated", Need: [][]string{[]string{"has been terminated"}}}, {Expr: "Unsupported URL", Need: [][]string{[]string{"unsupported url"}}}, {Expr: "Requested format is not available", Need: [][]string{[]string{"requested format is not available"}}}, {Expr: "No video formats found", Need: [][]string{[]string{"no video formats found"}}}, {Expr: "not available in your (country|location)", Need: [][]string{[]string{"not available in your country", "not available in your location"}}}, {Expr: "geo.?restrict", Need: [][]string{[]string{"restrict"}, []string{"geo"}}}, {Expr: "is DRM protected", Need: [][]string{[]string{"is drm protected"}}}, {Expr: "copyright", Need: [][]string{[]string{"copyright"}}}, {Expr: "no suitable formats", Need: [][]string{[]string{"no suitable formats"}}}, {Expr: "Unable to extract", Need: [][]string{[]string{"unable to extract"}}}, {Expr: "HTTP Error (404|410|416)", Need: [][]string{[]string{"http error 404", "http error 410", "http error 416"}}}, {Expr: "The uploader has not made", Need: [][]string{[]string{"the uploader has not made"}}}},
@@ -9019,7 +9064,7 @@ func rules178() []ruleset.Rule {
 	}}
 }
 
-func rules179() []ruleset.Rule {
+func rules180() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "zfs/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "(?:dataset|pool) is busy", Need: [][]string{[]string{"dataset is busy", "pool is busy"}}}, {Expr: "pool or dataset is busy", Need: [][]string{[]string{"pool or dataset is busy"}}}},
@@ -9035,7 +9080,7 @@ func rules179() []ruleset.Rule {
 	}}
 }
 
-func rules180() []ruleset.Rule {
+func rules181() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "zypper/locked",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{Lo: 7, Hi: 7}},
