@@ -162,7 +162,11 @@ func (t *tables) wrapped(argv []string) []string {
 	if w == nil {
 		return nil
 	}
-	inner := w.inner(argv[1:])
+	args := argv[1:]
+	if name == "env" {
+		args = splitStrings(args, strings.Fields(w.values))
+	}
+	inner := w.inner(args)
 	if len(inner) > 0 && (name == "npx" || name == "pnpx" || name == "bunx" || name == "uvx") {
 		return unversioned(inner)
 	}
@@ -178,6 +182,39 @@ func wrapperOf(name string) *wrapper {
 		return nil
 	}
 	return &wrappers[i]
+}
+
+// splitStrings puts the words that env's -S holds in its place, as env does:
+// env -S 'A=b curl -d x' URL.
+func splitStrings(args, values []string) []string {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		line, joined := strings.CutPrefix(arg, "--split-string=")
+		at, rest := valued(arg, values), args[i+1:]
+		switch {
+		case joined:
+		case arg == "--split-string", at == len(arg)-1 && arg[at] == 'S':
+			if len(rest) == 0 {
+				return args
+			}
+			line, rest = rest[0], rest[1:]
+		case at < len(arg) && arg[at] == 'S':
+			line = arg[at+1:]
+		case takesNext(arg, values):
+			i++
+			continue
+		case strings.HasPrefix(arg, "-") && arg != "--", strings.Contains(arg, "="):
+			continue
+		default:
+			return args
+		}
+		words := simpleCommand(line)
+		if words == nil {
+			words = strings.Fields(line)
+		}
+		return slices.Concat(args[:i], words, rest)
+	}
+	return args
 }
 
 func (w *wrapper) inner(args []string) []string {
