@@ -3,8 +3,9 @@ package cmd
 // What is hidden before anything is shown, stored or cut:
 //
 //   - values of environment variables whose names speak of secrets, when they
-//     have at least six characters and are no paths, also percent-encoded or
-//     quoted as in JSON (SSH_AUTH_SOCK is a path, RETRYX_ names are ours);
+//     have at least six characters and are no paths, in all the forms that
+//     programs print them in (redact_learn.go; SSH_AUTH_SOCK is a path, RETRYX_
+//     names are ours), and passwords in the URLs of any variable;
 //   - what looks like a secret by its surroundings or by itself (shapes.go);
 //   - what the command line says is a secret (redact_command.go), there and,
 //     from six characters on, wherever else it turns up;
@@ -14,13 +15,10 @@ package cmd
 // success path and compiling one expression costs more than a whole run.
 
 import (
-	"encoding/json"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 const (
@@ -34,6 +32,8 @@ const (
 // text printable.
 type redactor struct {
 	secrets []string // as they look once printable
+	plain   []string // of these, those whose base64 was not learned yet
+	environ []string // whose URLs were not read yet
 	tool    vocabulary
 	unread  [][]string // command lines whose secrets are not among the secrets yet
 	extra   []*regexp.Regexp
@@ -42,7 +42,7 @@ type redactor struct {
 // newRedactor makes a redactor for a run with this environment. secretFlags are
 // flags as their tool writes them ("-u", "--user").
 func newRedactor(environ, secretFlags []string, extra []*regexp.Regexp) *redactor {
-	r := &redactor{extra: extra}
+	r := &redactor{environ: environ, extra: extra}
 	for _, kv := range environ {
 		name, value, ok := strings.Cut(kv, "=")
 		if ok && len(value) >= shortestSecret && isSecretName(name) && !isExcepted(name) && !isWorkingDirectory(name, value) && !isPath(value) {
@@ -51,33 +51,6 @@ func newRedactor(environ, secretFlags []string, extra []*regexp.Regexp) *redacto
 	}
 	r.tool.add(secretFlags)
 	return r
-}
-
-// learn remembers a secret and the forms that it takes in what programs print.
-func (r *redactor) learn(value string) {
-	value = strings.TrimSpace(printable(value))
-	if utf8.RuneCountInString(value) < shortestSecret {
-		return
-	}
-	forms := []string{value, url.QueryEscape(value), url.PathEscape(value)}
-	if strings.ContainsAny(value, "\"\\\n\t") {
-		if text, err := json.Marshal(value); err == nil {
-			forms = append(forms, string(text[1:len(text)-1]))
-		}
-	}
-	if strings.Contains(value, "\n") {
-		forms = append(forms, oneLine(value))
-		for line := range strings.SplitSeq(value, "\n") {
-			if line = strings.TrimSpace(line); len(line) >= longLine {
-				forms = append(forms, line)
-			}
-		}
-	}
-	for _, f := range forms {
-		if !slices.Contains(r.secrets, f) {
-			r.secrets = append(r.secrets, f)
-		}
-	}
 }
 
 // secretWords in a variable's name say that its value is a secret.

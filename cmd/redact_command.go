@@ -25,7 +25,9 @@ import (
 // vocabulary is what tools call their secrets.
 type vocabulary struct {
 	letters string   // flags of one letter
+	others  string   // those of one letter that take a value, too
 	flags   []string // longer ones, with their dashes
+	logins  bool     // addresses may have a user and a password without a scheme
 }
 
 // add adds flags as their tool writes them ("-u", "--user").
@@ -50,6 +52,8 @@ func (v *vocabulary) hear(name string) {
 	name = path.Base(name)
 	v.add(classify.Read([]string{name}).SecretFlags)
 	v.add(secretFlags(name))
+	v.others += otherLetters(name)
+	v.logins = v.logins || takesLogins(name)
 }
 
 // longestName bounds what is looked up.
@@ -59,7 +63,7 @@ func (v *vocabulary) copy() *vocabulary {
 	if v == nil {
 		return nil
 	}
-	return &vocabulary{letters: v.letters, flags: slices.Clip(v.flags)}
+	return &vocabulary{letters: v.letters, others: v.others, flags: slices.Clip(v.flags), logins: v.logins}
 }
 
 // spoken starts the vocabulary of a command line.
@@ -118,28 +122,36 @@ func (r *redactor) settle() {
 	}
 	unread := r.unread
 	r.unread = nil
+	r.readURLs()
 	for _, argv := range unread {
 		r.arguments(argv, func(i int, arg string, spans []span, spoken *vocabulary) {
 			if i > 0 || strings.IndexByte(arg, ' ') >= 0 { // or a whole command in quotes
 				spans = r.shapes(spans, arg, spoken)
 			}
 			for _, p := range spans {
-				r.learnValue(arg[p.from:p.to])
+				r.learnSpan(arg[:p.from], arg[p.from:p.to])
 			}
 		})
 	}
+	r.encode()
 }
 
-// learnValue learns what a command line called a secret, and the part of it that
-// is one: of NAME:PASSWORD, Bearer TOKEN, pass:PASSWORD.
-func (r *redactor) learnValue(value string) {
-	value = strings.Trim(value, " *\"'`\\")
-	if value == "" || value[0] == '$' || isPath(value) || strings.Contains(value, "://") {
-		return // what a variable holds is learned by its name
-	}
-	r.learn(value)
-	if n := strings.IndexAny(value, ":,% "); n >= 0 && !strings.HasPrefix(value[n+1:], "$") {
-		r.learn(strings.TrimSpace(value[n+1:]))
+// readURLs learns the passwords in URLs of the environment, whatever the name of
+// their variable: DATABASE_URL, HTTPS_PROXY.
+func (r *redactor) readURLs() {
+	environ := r.environ
+	r.environ = nil
+	for _, kv := range environ {
+		for at := 0; ; {
+			n := strings.Index(kv[at:], "://")
+			if n < 0 {
+				break
+			}
+			at += n + len("://")
+			if p := userInfo(kv, at); p.from < p.to {
+				r.learnSpan(kv[:at], kv[p.from:p.to])
+			}
+		}
 	}
 }
 
@@ -162,12 +174,17 @@ func (r *redactor) arguments(argv []string, tell func(i int, arg string, spans [
 			}
 		case announced(argv, i):
 			spans = []span{whole}
+		case spoken.logins && i > 1 && isCertificateFlag(argv[i-1]):
+			spans = []span{afterColon(arg, whole)}
 		case i > 1 && isHeaderFlag(argv[i-1]):
 			if n := headerValue(arg); n > 0 {
 				spans = []span{{n, len(arg)}}
 			}
 		default:
 			spans = r.argument(arg, spoken)
+			if spans == nil && !isScript(argv, i) {
+				spans = r.assignment(arg, spoken)
+			}
 		}
 		tell(i, arg, spans, spoken)
 		spoken.hear(arg)
@@ -257,9 +274,19 @@ func announced(argv []string, i int) bool {
 	switch {
 	case slices.ContainsFunc(argv[max(0, i-longestNetUse):i], isShare) && isNetUse(before):
 		return argv[i][0] != '/'
-	case !announces(key), isPath(key), isPath(argv[i]), strings.Contains(argv[i], "://"):
+	case takesNamed(argv[i-2]):
+		return isSecretKey(key)
+	case key == "", key[0] == '-', isPath(key), isPath(argv[i]), strings.Contains(argv[i], "://"):
 		return false
-	case slices.ContainsFunc(before, takesSettings):
+	case isSecretKey(key), isSecretSetting(key), isSecretSetting(argv[i-2]):
+		if setsKey(before) {
+			return true
+		}
+	}
+	if !announces(key) {
+		return false
+	}
+	if slices.ContainsFunc(before, takesSettings) {
 		asked := before[len(before)-1]
 		return asked != "-g" && asked != "--get-values"
 	}
@@ -280,7 +307,10 @@ func announces(word string) bool {
 	if isSpokenKey(word) {
 		return true
 	}
-	for _, end := range [...]string{"psk", "wepkey0", "requirepass", "masterauth", "authtoken"} {
+	if word == "_auth" {
+		return true
+	}
+	for _, end := range [...]string{"psk", "presharedkey", "wepkey0", "requirepass", "masterauth", "authtoken"} {
 		if rest, ok := cutEnd(word, end); ok && (rest == "" || !isLetter(rest[len(rest)-1])) {
 			return true
 		}
@@ -335,8 +365,7 @@ func (v *vocabulary) isAttached(arg string) bool {
 }
 
 // letter returns where in a cluster of short flags the value of a secret one
-// begins, 0 for nowhere. Which of the letters before it takes a value of its
-// own is not known here.
+// begins, 0 for nowhere. What follows another that takes a value is that value.
 func (v *vocabulary) letter(arg string) int {
 	if v == nil || v.letters == "" || len(arg) < 2 || arg[1] == '-' {
 		return 0
@@ -344,6 +373,9 @@ func (v *vocabulary) letter(arg string) int {
 	for i := 1; i < len(arg) && isLetter(arg[i]); i++ {
 		if strings.IndexByte(v.letters, arg[i]) >= 0 {
 			return i + 1
+		}
+		if strings.IndexByte(v.others, arg[i]) >= 0 {
+			return 0
 		}
 	}
 	return 0
@@ -363,7 +395,7 @@ func (r *redactor) isSecretFlag(flag string, spoken *vocabulary) bool {
 // that write long flags with one dash.
 func namesSecret(flag string) bool {
 	name := strings.TrimLeft(flag, "-")
-	if len(name) < len("otp") || len(flag) == len(name) {
+	if len(name) < len("otp") || len(flag) == len(name) || len(flag) == len(name)+1 && strings.Contains(name, ":") {
 		return false
 	}
 	for _, question := range [...]string{"no-", "with-", "ask-", "show-"} { // these take no value
@@ -371,5 +403,5 @@ func namesSecret(flag string) bool {
 			return false
 		}
 	}
-	return isSecretKey(name) || name == "auth" || name == "bearer"
+	return isSecretKey(name) || name == "auth" || name == "bearer" || name == "creds"
 }

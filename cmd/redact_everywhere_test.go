@@ -25,6 +25,8 @@ func plantedLines() []string {
 		"sh -c 'nmcli dev wifi connect home password SECRET'",
 		"'curl -u bob:SECRET http://127.0.0.1:9/'",
 		"'curl -u bob:SECRET'",
+		"kubectl create secret generic x --from-literal=foo=SECRET",
+		"sh -c \"curl -b 'sid=SECRET; a=b' http://127.0.0.1:9/\"",
 	}
 }
 
@@ -34,7 +36,7 @@ func TestNoSecretOfTheCommandLineIsToldAnywhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
-	for _, tool := range []string{"mysql", "sshpass", "psql", "curl", "nmcli"} {
+	for _, tool := range []string{"mysql", "sshpass", "psql", "curl", "nmcli", "kubectl"} {
 		// "child" begins the lines of the command itself, which pass as they are.
 		program := filepath.Join(bin, tool)
 		writeFile(t, program, []byte("#!/bin/sh\necho \"child: $* $PGPASSWORD\" | tee /dev/stderr\nexit 1\n"))

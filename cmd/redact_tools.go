@@ -5,25 +5,26 @@ package cmd
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // secretFlags are the secret flags of a tool, beyond those of its rules file.
 func secretFlags(tool string) []string {
 	switch tool {
-	case "sshpass", "rdesktop", "7z", "7za", "7zz", "rar", "unrar", "useradd", "usermod", "crane", "oras", "nerdctl", "helm", "mongoimport", "mongoexport", "mongostat":
+	case "sshpass", "rdesktop", "7z", "7za", "7zz", "rar", "unrar", "useradd", "usermod", "crane", "oras", "nerdctl", "helm", "mongoimport", "mongoexport", "mongostat", "ncftpput", "ncftpget", "nuget", "security", "altool", "racadm", "redfishtool", "login":
 		return []string{"-p"}
 	case "mariadb", "mariadb-dump", "mariadb-admin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlpump", "mysqlslap", "mysqlbinlog", "mycli", "mydumper":
 		return []string{"-p"}
 	case "mosquitto_pub", "mosquitto_sub", "mosquitto_rr": //nolint:misspell // the broker's name is no word
 		return []string{"-P"}
-	case "sqlcmd", "bcp", "zip", "zipcloak", "unzip", "ipmitool", "knife", "osql", "isql":
+	case "sqlcmd", "bcp", "zip", "zipcloak", "unzip", "ipmitool", "knife", "osql", "isql", "p4":
 		return []string{"-P"}
 	case "http", "https", "xh", "xhs":
 		return []string{"-a", "--auth"}
 	case "curlie":
 		return []string{"-u", "--user"}
-	case "smbclient", "rpcclient", "smbget", "net":
+	case "smbclient", "rpcclient", "smbget", "winexe", "net":
 		return []string{"-U", "--user"}
 	case "snmpget", "snmpset", "snmpwalk", "snmpgetnext", "snmpbulkwalk", "snmptrap", "snmptable", "snmpbulkget":
 		return []string{"-c", "-A", "-X"}
@@ -35,14 +36,57 @@ func secretFlags(tool string) []string {
 		return []string{"-pw"}
 	case "pkcs11-tool", "pkcs15-tool", "softhsm2-util", "yubico-piv-tool", "ykman":
 		return []string{"--pin", "--so-pin", "--puk", "-P", "-p"}
-	case "vercel", "netlify":
+	case "vercel", "netlify", "codecov", "codecovcli", "ghr":
 		return []string{"-t"}
-	case "kubectl":
+	case "act", "github-release":
+		return []string{"-s"}
+	case "ansible", "ansible-console", "ansible-pull":
+		return []string{"-e", "--extra-vars"}
+	case "aws":
+		return []string{"--value", "--plaintext", "--auth-parameters"}
+	case "ctr":
+		return []string{"-u", "--user"}
+	case "gitlab-runner":
+		return []string{"-r"}
+	case "swift":
+		return []string{"-K"}
+	case "kubectl", "oc":
 		return []string{"--from-literal"}
 	case "gem":
 		return []string{"-k", "--key"}
 	}
 	return nil
+}
+
+// otherLetters are the flags of one letter of a tool with a value that is no
+// secret. In -uapp of mysql there is no -p.
+func otherLetters(tool string) string {
+	switch tool {
+	case "curl":
+		return "AcCdDeEFHmKoPQrtTwxXyYz"
+	case "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow", "mariadb", "mariadb-dump", "mariadb-admin":
+		return "DehPSu"
+	}
+	return ""
+}
+
+// takesLogins knows those to whom user:password@host is an address.
+func takesLogins(tool string) bool {
+	switch tool {
+	case "curl", "curlie", "wget", "aria2c", "lftp", "mysqlsh":
+		return true
+	}
+	return false
+}
+
+// isCertificateFlag knows flags of theirs with FILE:PASSWORD.
+func isCertificateFlag(flag string) bool {
+	return flag == "-E" || flag == "--cert" || flag == "--proxy-cert"
+}
+
+// takesNamed knows flags with two arguments, a name and its value: jq --arg.
+func takesNamed(flag string) bool {
+	return flag == "--arg" || flag == "--argjson" || flag == "--stringparam"
 }
 
 // operands say that those behind a word (any, if empty) are secret from the
@@ -76,11 +120,29 @@ func secretOperands(argv []string) map[int]bool {
 func operandsOf(tool string) []operands {
 	switch tool {
 	case "vault":
-		return []operands{{word: "login", from: 1}, {word: "put", from: 2}, {word: "patch", from: 2}, {word: "write", from: 2}}
-	case "cargo":
+		return []operands{{word: "login", from: 1}, {word: "put", from: 2}, {word: "patch", from: 2}, {word: "write", from: 2}, {word: "unseal", from: 1}, {word: "unwrap", from: 1}}
+	case "snyk":
+		return []operands{{word: "auth", from: 1}}
+	case "cargo", "wandb":
 		return []operands{{word: "login", from: 1}}
 	case "heroku":
 		return []operands{{word: "auth:token", from: 1}}
+	case "ansible-vault":
+		return []operands{{word: "encrypt_string", from: 1}}
+	case "cf":
+		return []operands{{word: "auth", from: 2}}
+	case "cloudflared":
+		return []operands{{word: "install", from: 1}}
+	case "fly", "flyctl":
+		return []operands{{word: "set", from: 1}}
+	case "glab", "user-secrets":
+		return []operands{{word: "set", from: 2}}
+	case "ngrok":
+		return []operands{{word: "authtoken", from: 1}}
+	case "nuget":
+		return []operands{{word: "setapikey", from: 1}}
+	case "rclone":
+		return []operands{{word: "obscure", from: 1}}
 	case "redis-cli", "valkey-cli":
 		return []operands{{word: "auth", from: 1}, {word: "hello", from: 1}}
 	case "rabbitmqctl":
@@ -128,8 +190,8 @@ func isReader(program string) bool {
 func setsKey(words []string) bool {
 	config := false
 	for _, word := range words {
-		switch word {
-		case "set", "hset", "put", "write", "mod", "modify", "config:set":
+		switch strings.ToLower(word) {
+		case "set", "hset", "put", "write", "mod", "modify", "config:set", "env:set":
 			return true
 		case "config", "configure":
 			config = true
@@ -138,6 +200,39 @@ func setsKey(words []string) bool {
 		}
 	}
 	return config
+}
+
+// isSecretSetting knows settings of hosts, whose names say what they are in front:
+// github-oauth.HOST, pypi-token.NAME.
+func isSecretSetting(key string) bool {
+	kind, _, ok := strings.Cut(key, ".")
+	if !ok {
+		return false
+	}
+	switch kind {
+	case "http-basic", "bearer", "github-oauth", "gitlab-oauth", "bitbucket-oauth", "custom-headers":
+		return true
+	}
+	return strings.HasSuffix(kind, "-token")
+}
+
+// isScript reports whether argv[i] may be a shell's command, in which a blank ends
+// a value.
+func isScript(argv []string, i int) bool {
+	if strings.IndexByte(argv[i], ' ') < 0 {
+		return false
+	}
+	before := argv[i-1]
+	if before == "--command" || before == "--run" || before == "--" || len(before) > 1 && before[0] == '-' && before[1] != '-' && before[len(before)-1] == 'c' {
+		return true
+	}
+	return slices.ContainsFunc(argv[:i], func(word string) bool {
+		switch path.Base(word) {
+		case "ssh", "mosh", "eval", "watch", "parallel":
+			return true
+		}
+		return false
+	})
 }
 
 // isShare knows names of network shares: \\host\share.
@@ -203,10 +298,29 @@ func piped(s string, i int) span {
 	}
 	from := i + len(name)
 	text, reader, ok := strings.Cut(s[from:min(len(s), from+longestPipe)], "|")
-	if !ok || !strings.Contains(reader, "-stdin") {
+	if !ok || !readsSecret(reader) {
 		return span{}
 	}
-	return span{from + len(text) - len(strings.TrimLeft(text, " ")), from + len(strings.TrimRight(text, " "))}
+	to := from + len(strings.TrimRight(text, " "))
+	from += len(text) - len(strings.TrimLeft(text, " "))
+	for from < to && (s[from] == '-' || name == "printf" && strings.HasPrefix(strings.Trim(s[from:to], "'\""), "%")) { // echo -n, printf %s
+		word := strings.IndexByte(s[from:to], ' ')
+		if word < 0 {
+			break
+		}
+		from += word + 1
+	}
+	return span{from, to}
+}
+
+// readsSecret knows programs that read a secret from where a script prints it.
+func readsSecret(script string) bool {
+	for _, reader := range [...]string{"-stdin", "sudo -S", "--with-token", "chpasswd", "kinit", "--passphrase-fd 0", "secret set", "secret put"} {
+		if strings.Contains(script, reader) {
+			return true
+		}
+	}
+	return false
 }
 
 const longestPipe = 512

@@ -41,7 +41,9 @@ func (r *redactor) shapes(spans []span, s string, spoken *vocabulary) []span {
 		case c == ':' && strings.HasPrefix(s[i:], "://"):
 			p = userInfo(s, i+3)
 		case c == ':' && i >= hidden:
-			p = described(s, i)
+			if p = described(s, i); p.from >= p.to && spoken != nil && spoken.logins {
+				p = login(s, i)
+			}
 			hidden = max(hidden, p.to)
 		case c == '-' && i >= hidden && startsWord(s, i):
 			p = r.flagged(s, i, spoken)
@@ -49,8 +51,13 @@ func (r *redactor) shapes(spans []span, s string, spoken *vocabulary) []span {
 		case isLetter(c) && startsWord(s, i):
 			if p = known(s, i); p.from < p.to {
 				i = p.to - 1
-			} else if script {
-				p = piped(s, i)
+				break
+			}
+			p = statement(s, i)
+			if script {
+				if p.from >= p.to {
+					p = piped(s, i)
+				}
 				spoken.hear(programAt(s, i))
 			}
 		}
@@ -91,32 +98,37 @@ func nameBefore(s string, end int) int {
 // assigned is the value behind the equals sign at i, if its name asks for it.
 func (r *redactor) assigned(s string, i int, spoken *vocabulary) span {
 	end, from := i, i+1
-	switch {
-	case i > 0 && s[i-1] == ' ' && from < len(s) && s[from] == ' ': // name = value
+	if i > 0 && s[i-1] == ' ' && from < len(s) && s[from] == ' ' { // name = value
 		end, from = i-1, i+2
-	case i > 0 && isQuote(s[i-1]):
-		end = i - 1
+	}
+	if end > 0 && s[end-1] == ']' { // config["password"]
+		end--
+	}
+	if end > 0 && isQuote(s[end-1]) {
+		end--
 	}
 	name := s[nameBefore(s, end):end]
 	if name == "" {
 		return span{}
 	}
-	variable := name == "_auth" || isVariable(name) && isSecretName(name) && !isExcepted(name)
-	certain := isSecretKey(name) || isQueryKey(s, i, name) || name[0] == '-' && r.isSecretFlag(name, spoken)
-	if !variable && !certain {
+	if !r.holdsSecret(name, spoken) && !isQueryKey(s, i, name) && !isValueOf(s, end-len(name), name) {
 		return span{}
 	}
-	p := value(s, from)
-	switch {
-	case p.from >= p.to:
-	case isDirectory(name):
-		if s[p.from] != '/' {
-			return p
-		}
-	case certain, p.to-p.from >= shortestSecret && !isPath(s[p.from:p.to]):
+	if p := value(s, from); p.from < p.to && isSecretValue(name, s[p.from:p.to]) {
 		return p
 	}
 	return span{}
+}
+
+// isValueOf knows the value of a secret whose name stands in front of it:
+// {"name": "DB_PASSWORD", "value": VALUE}, ParameterKey=Password,ParameterValue=VALUE.
+func isValueOf(s string, start int, name string) bool {
+	if !strings.EqualFold(name, "value") && !strings.EqualFold(name, "parametervalue") {
+		return false
+	}
+	before := strings.TrimRight(s[max(0, start-longestFlag):start], " \n\t,\"'\\")
+	before = before[nameBefore(before, len(before)):]
+	return isSecretKey(before) || isVariable(before) && isSecretName(before)
 }
 
 // isQueryKey knows ?key=VALUE with a value that is too long for a name.
@@ -148,7 +160,10 @@ func described(s string, i int) span {
 		}
 		start := nameBefore(s, end)
 		name := s[start:end]
-		if !isSecretKey(name) && !isSecretHeader(name) || endsPath(s, start, end) {
+		if from := skipSpaces(s, i+1); name == "auth" && from < len(s) && isQuote(s[from]) { // of docker's configuration
+			return credential(s, from+1)
+		}
+		if !isSecretKey(name) && !isSecretHeader(name) && !isValueOf(s, start, name) || endsPath(s, start, end) {
 			return span{}
 		}
 		return value(s, skipSpaces(s, i+1))
@@ -160,6 +175,10 @@ func described(s string, i int) span {
 	case isSecretHeader(name), strings.Contains(name, "-") && name[0] != '-' && isSecretKey(name):
 		return span{from, headerEnd(s, start, from)}
 	case isSpokenKey(name) && from > i+1 && !endsPath(s, start, i):
+		return value(s, from)
+	case from < len(s) && isQuote(s[from]) && isObjectKey(name): // {pwd: "VALUE"}
+		return value(s, from)
+	case from > i+1 && isValueOf(s, start, name):
 		return value(s, from)
 	}
 	return span{}
@@ -217,13 +236,54 @@ func value(s string, i int) span {
 		return span{i + 1, min(end, len(s))}
 	}
 	end := i
-	for end < len(s) && !isBlank(s[end]) && !isQuote(s[end]) && s[end] != '&' && s[end] != ';' {
+	for end < len(s) && !isBlank(s[end]) && s[end] != '&' && s[end] != ';' {
+		if isQuote(s[end]) {
+			n := quotedPart(s, i, end)
+			if n == 0 {
+				break
+			}
+			end += n
+			continue
+		}
 		end++
 	}
 	if end < len(s) && isQuote(s[end]) && end > i && s[end-1] == '\\' {
 		end--
 	}
 	return span{i, end}
+}
+
+// quotedPart is the length of what is in quotes from the one at on, in the middle
+// of a value: foo='a b'. It is 0 where that one closes what was opened before.
+func quotedPart(s string, from, at int) int {
+	if at == from || s[at-1] != '=' && s[at-1] != ':' {
+		return 0
+	}
+	end := at + 1
+	for last := min(len(s), at+longestPipe); end < last && s[end] != '\n'; end++ {
+		if s[end] == s[at] {
+			return end + 1 - at
+		}
+	}
+	return 0
+}
+
+// login is the user and the password that stand before a host, as in a URL
+// without a scheme: user:password@host. The colon is at i.
+func login(s string, i int) span {
+	start, end, at := nameBefore(s, i), i+1, 0
+	for last := min(len(s), i+longestUserInfo); end < last && !endsURL(s[end]); end++ {
+		if s[end] == '@' {
+			at = end
+		}
+	}
+	if start > 0 && (s[start-1] == '@' || s[start-1] == '/') { // another address
+		return span{}
+	}
+	if start == i || at <= i+1 || at+1 >= end || strings.HasPrefix(s[i:], "://") || !isLetterOrDigit(s[at+1]) {
+		return span{}
+	}
+	return span{start, at}
 }
 
 // flagged is the value of the flag at i. The arguments of a real command line
@@ -249,7 +309,20 @@ func (r *redactor) flagged(s string, i int, spoken *vocabulary) span {
 	if end < len(s) && s[end] == ' ' && r.takesSecret(flag, spoken) {
 		return value(s, skipSpaces(s, end))
 	}
+	if end < len(s) && s[end] == ' ' && spoken != nil && spoken.logins && isCertificateFlag(flag) {
+		return afterColon(s, value(s, skipSpaces(s, end)))
+	}
 	return span{}
+}
+
+// afterColon is the password of FILE:PASSWORD at p, if there is one.
+func afterColon(s string, p span) span {
+	file := s[p.from:p.to]
+	n := strings.LastIndexByte(file, ':')
+	if n < 2 || strings.HasPrefix(file, "pkcs11:") || strings.Contains(file, "://") { // C:\FILE
+		return span{}
+	}
+	return span{p.from + n + 1, p.to}
 }
 
 // headerIn is the value of the header that is at p.
@@ -309,15 +382,16 @@ func hasOddPort(authority string) bool {
 // isSecretKey reports whether a setting's name ends as those of secrets do,
 // whatever its case and its separators.
 func isSecretKey(name string) bool {
+	name = strings.TrimRight(name, "0123456789") // password2
 	for _, end := range [...]string{
 		"password", "passwd", "passphrase", "pwd", "token", "secret", "apikey", "accesskey", "secretkey", "privatekey",
-		"authkey", "signingkey", "encryptionkey", "passcode", "credential", "credentials", "signature",
+		"authkey", "accountkey", "signingkey", "encryptionkey", "passcode", "credential", "credentials", "signature", "sonarlogin",
 	} {
 		if _, ok := cutEnd(name, end); ok {
 			return true
 		}
 	}
-	for _, word := range [...]string{"pass", "sig", "psk", "otp"} { // the ends of other words too
+	for _, word := range [...]string{"pass", "pw", "sig", "psk", "otp"} { // the ends of other words too
 		if rest, ok := cutEnd(name, word); ok && (rest == "" || !isLetter(rest[len(rest)-1])) {
 			return true
 		}
@@ -334,6 +408,17 @@ func isSpokenKey(name string) bool {
 		}
 	}
 	return false
+}
+
+// isObjectKey reports names that are followed by a colon and their secret in
+// quotes, and not by what a sentence says of it: Unexpected token: "}".
+func isObjectKey(name string) bool {
+	for _, word := range [...]string{"token", "secret", "signature", "credential", "credentials", "pass", "otp"} {
+		if strings.EqualFold(name, word) {
+			return false
+		}
+	}
+	return isSecretKey(name)
 }
 
 // cutEnd cuts word, given in lower case, off the end of name, overlooking case
@@ -376,9 +461,13 @@ func known(s string, i int) span {
 			return credential(s, from)
 		}
 	}
-	for _, hook := range [...]string{"hooks.slack.com/services/", "api/webhooks/", "webhook.office.com/"} { // addresses that are secrets
+	for _, hook := range [...]string{"hooks.slack.com/services/", "api/webhooks/", "webhook.office.com/", "api.telegram.org/bot"} { // addresses that are secrets
 		if strings.HasPrefix(word, hook) {
-			return value(s, i+len(hook))
+			p := value(s, i+len(hook))
+			if n := strings.IndexByte(s[p.from:p.to], '/'); n > 0 && strings.HasSuffix(hook, "/bot") {
+				p.to = p.from + n
+			}
+			return p
 		}
 	}
 	least := leastKey(word)
