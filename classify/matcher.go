@@ -203,7 +203,6 @@ func (m *matcher) scanOwn(best *match) {
 // betrayed reports whether the output holds one of the marks of a file.
 func (m *matcher) betrayed(f *ruleset.File) bool {
 	return slices.ContainsFunc(f.Marks, func(mark string) bool {
-		mark = lowerASCII(mark)
 		for _, t := range [...]*text{m.stderr, m.stdout} {
 			if t.lines() > 0 && t.mayHold(mark) && strings.Contains(t.lower, mark) {
 				return true

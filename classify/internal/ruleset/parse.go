@@ -237,10 +237,11 @@ func (p *parser) each(n *yaml.Node, item func(*yaml.Node)) {
 
 func (p *parser) marks(n *yaml.Node) []string {
 	marks := p.words(n)
-	for _, m := range marks {
+	for i, m := range marks {
 		if len(m) < 4 {
 			p.fail(n, "mark %q is too short to betray a tool", m)
 		}
+		marks[i] = strings.ToLower(m)
 	}
 	return marks
 }

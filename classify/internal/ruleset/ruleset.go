@@ -22,7 +22,7 @@ type File struct {
 	Name    string   // the tool's canonical name, or the vocabulary's; the prefix of rule ids
 	Generic bool     // applies to every tool
 	Names   []string // further base names of the tool
-	Marks   []string // literals that betray this tool in another program's output
+	Marks   []string // literals in lower case that betray this tool in another program's output
 
 	Values       []string // flags that take the next word as their value
 	Depth        int      // how many words a subcommand has at most, 0 for none
