@@ -53,6 +53,9 @@ func (v *vocabulary) hear(name string) {
 	v.add(classify.Read([]string{name}).SecretFlags)
 	v.add(secretFlags(name))
 	v.others += otherLetters(name)
+	if name == "compose" { // docker's, whose -p is a project
+		v.letters = strings.ReplaceAll(v.letters, "p", "")
+	}
 	v.logins = v.logins || takesLogins(name)
 }
 
@@ -320,7 +323,7 @@ func announces(word string) bool {
 
 // takesSecret reports whether arg is a flag whose value, a secret, comes next.
 func (r *redactor) takesSecret(arg string, spoken *vocabulary) bool {
-	if len(arg) < 2 || arg[0] != '-' {
+	if len(arg) < 2 || arg[0] != '-' || strings.IndexByte(arg, '=') > 0 {
 		return false
 	}
 	if r.isSecretFlag(arg, spoken) {
@@ -367,7 +370,7 @@ func (v *vocabulary) isAttached(arg string) bool {
 // letter returns where in a cluster of short flags the value of a secret one
 // begins, 0 for nowhere. What follows another that takes a value is that value.
 func (v *vocabulary) letter(arg string) int {
-	if v == nil || v.letters == "" || len(arg) < 2 || arg[1] == '-' {
+	if v == nil || v.letters == "" || len(arg) < 2 || arg[1] == '-' || arg == "-key" || arg == "-keyout" || arg == "-keyform" {
 		return 0
 	}
 	for i := 1; i < len(arg) && isLetter(arg[i]); i++ {
