@@ -86,6 +86,7 @@ func TestRedactorText(t *testing.T) {
 		{"what a sentence says stays", `Unexpected token: "}" invalid secret: 'x'`, `Unexpected token: "}" invalid secret: 'x'`},
 		{"name and value", `{"name":"DB_PASSWORD","value":"abc"},{"name":"MODE","value":"abc"}`, `{"name":"DB_PASSWORD","value":"***"},{"name":"MODE","value":"abc"}`},
 		{"name and value in YAML", "- name: API_TOKEN\n  value: abc", "- name: API_TOKEN\n  value: ***"},
+		{"bad value stays", "invalid password value: must be longer (using password: YES)", "invalid password value: must be longer (using password: YES)"},
 		{"parameter", "ParameterKey=DbPassword,ParameterValue=abc", "ParameterKey=DbPassword,ParameterValue=***"},
 		{"docker's configuration", `{"auth": "Ym9iOmh1bnRlcjIyeA==", "x": "auth"}`, `{"auth": "***", "x": "auth"}`},
 		{"telegram", "https://api.telegram.org/bot12:abc/sendMessage", "https://api.telegram.org/bot***/sendMessage"},

@@ -126,7 +126,11 @@ func isValueOf(s string, start int, name string) bool {
 	if !strings.EqualFold(name, "value") && !strings.EqualFold(name, "parametervalue") {
 		return false
 	}
-	before := strings.TrimRight(s[max(0, start-longestFlag):start], " \n\t,\"'\\")
+	front := s[max(0, start-longestFlag):start]
+	before := strings.TrimRight(front, " \n\t,\"'\\")
+	if !strings.ContainsAny(front[len(before):], "\n,") { // a bad password value: what is bad
+		return false
+	}
 	before = before[nameBefore(before, len(before)):]
 	return isSecretKey(before) || isVariable(before) && isSecretName(before)
 }
@@ -175,6 +179,9 @@ func described(s string, i int) span {
 	case isSecretHeader(name), strings.Contains(name, "-") && name[0] != '-' && isSecretKey(name):
 		return span{from, headerEnd(s, start, from)}
 	case isSpokenKey(name) && from > i+1 && !endsPath(s, start, i):
+		if strings.HasPrefix(s[from:], "YES)") || strings.HasPrefix(s[from:], "NO)") { // mysql's (using password: YES)
+			return span{}
+		}
 		return value(s, from)
 	case from < len(s) && isQuote(s[from]) && isObjectKey(name): // {pwd: "VALUE"}
 		return value(s, from)
