@@ -33,7 +33,6 @@ const (
 type redactor struct {
 	secrets []string // as they look once printable
 	plain   []string // of these, those whose base64 was not learned yet
-	environ []string // whose URLs were not read yet
 	tool    vocabulary
 	unread  [][]string // command lines whose secrets are not among the secrets yet
 	extra   []*regexp.Regexp
@@ -42,8 +41,11 @@ type redactor struct {
 // newRedactor makes a redactor for a run with this environment. secretFlags are
 // flags as their tool writes them ("-u", "--user").
 func newRedactor(environ, secretFlags []string, extra []*regexp.Regexp) *redactor {
-	r := &redactor{environ: environ, extra: extra}
+	r := &redactor{extra: extra}
 	for _, kv := range environ {
+		if strings.IndexByte(kv, '@') > 0 {
+			r.learnURLs(kv)
+		}
 		name, value, ok := strings.Cut(kv, "=")
 		if ok && len(value) >= shortestSecret && isSecretName(name) && !isExcepted(name) && !isWorkingDirectory(name, value) && !isPath(value) {
 			r.learn(value)

@@ -80,7 +80,7 @@ func (r *redactor) spoken() *vocabulary {
 // argv returns the command line with its secrets hidden.
 func (r *redactor) argv(argv []string) []string {
 	if r != nil && len(r.unread) > 1 {
-		r.settle()
+		r.read()
 	}
 	out := make([]string, len(argv))
 	r.arguments(argv, func(i int, arg string, spans []span, spoken *vocabulary) {
@@ -118,14 +118,19 @@ func (r *redactor) observe(argv, inner []string) {
 	}
 }
 
-// settle learns the secrets of the command lines that were observed.
+// settle learns the secrets of the command lines that were observed, and what is
+// needed for texts alone.
 func (r *redactor) settle() {
 	if r == nil {
 		return
 	}
+	r.read()
+	r.encode()
+}
+
+func (r *redactor) read() {
 	unread := r.unread
 	r.unread = nil
-	r.readURLs()
 	for _, argv := range unread {
 		r.arguments(argv, func(i int, arg string, spans []span, spoken *vocabulary) {
 			if i > 0 || strings.IndexByte(arg, ' ') >= 0 { // or a whole command in quotes
@@ -135,26 +140,6 @@ func (r *redactor) settle() {
 				r.learnSpan(arg[:p.from], arg[p.from:p.to])
 			}
 		})
-	}
-	r.encode()
-}
-
-// readURLs learns the passwords in URLs of the environment, whatever the name of
-// their variable: DATABASE_URL, HTTPS_PROXY.
-func (r *redactor) readURLs() {
-	environ := r.environ
-	r.environ = nil
-	for _, kv := range environ {
-		for at := 0; ; {
-			n := strings.Index(kv[at:], "://")
-			if n < 0 {
-				break
-			}
-			at += n + len("://")
-			if p := userInfo(kv, at); p.from < p.to {
-				r.learnSpan(kv[:at], kv[p.from:p.to])
-			}
-		}
 	}
 }
 

@@ -108,6 +108,21 @@ func (r *redactor) learnSpan(before, value string) {
 	r.learnValue(value)
 }
 
+// learnURLs learns the passwords in URLs of a variable, whatever its name:
+// DATABASE_URL, HTTPS_PROXY.
+func (r *redactor) learnURLs(kv string) {
+	for at := 0; ; {
+		n := strings.Index(kv[at:], "://")
+		if n < 0 {
+			return
+		}
+		at += n + len("://")
+		if p := userInfo(kv, at); p.from < p.to {
+			r.learnSpan(kv[:at], kv[p.from:p.to])
+		}
+	}
+}
+
 // learnValue learns a secret, its pairs, and the part of it that is one.
 func (r *redactor) learnValue(value string) {
 	if isPath(value) {

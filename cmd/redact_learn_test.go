@@ -127,6 +127,9 @@ func TestRedactorKnowsPasswordsOfURLsInAnyVariable(t *testing.T) {
 	if got, want := r.line("bob: hunter%4022x, hunter@22x, other99x, deploy", 100), "bob: ***, ***, ***, deploy"; got != want {
 		t.Errorf("line = %s, want %s", got, want)
 	}
+	if got, want := strings.Join(r.argv([]string{"x", "other99x", "deploy"}), " "), "x *** deploy"; got != want {
+		t.Errorf("argv = %s, want %s", got, want)
+	}
 }
 
 // What retryx is given is the user's, but may be large.
