@@ -61,6 +61,7 @@ type Ledger struct {
 	permit    Permit           // the last answer of the breaker
 	permitted bool             // permit is an answer that was given
 	leased    bool             // the lease was taken for a retry that has not started
+	probing   bool             // the breaker lets nobody but this invocation run
 	breaker   BreakerView      // as last seen
 	pending   []*purse         // charged for a retry that may still not start
 	warnings  []string         // in the order of their appearance
@@ -117,6 +118,7 @@ func (l *Ledger) Withdraw(ctx context.Context) Decision {
 // before the wait. A refusal does not refund it: call Refund.
 func (l *Ledger) Recheck(ctx context.Context) Decision {
 	l.begin()
+	l.probing = false
 	if l.guard == nil || l.guard.policy != "" {
 		return Decision{Granted: true}
 	}
@@ -133,6 +135,7 @@ func (l *Ledger) Recheck(ctx context.Context) Decision {
 		return d
 	}
 	l.permit, l.permitted = a.Permit, true
+	l.probing = a.Breaker.State == BreakerHalfOpen
 	l.leased = l.leased || a.Permit.Leased
 	return Decision{Granted: true}
 }
@@ -188,6 +191,10 @@ func (l *Ledger) Breaker() *BreakerStatus {
 		Failures: l.breaker.Failures, Retry: l.breaker.Retry,
 	}
 }
+
+// Probing reports whether the attempt that was last asked for is the probe of the
+// breaker: nobody else may run until it is known how that ended.
+func (l *Ledger) Probing() bool { return l.probing }
 
 // Warnings returns what went wrong so far, each thing once.
 func (l *Ledger) Warnings() []string { return slices.Clone(l.warnings) }

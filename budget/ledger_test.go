@@ -407,6 +407,9 @@ func TestLedgerProbe(t *testing.T) {
 	if d := other.Admit(ctx); d.Refusal != budget.BreakerOpen {
 		t.Errorf("Admit() of another = %+v, want refused", d)
 	}
+	if !probe.Probing() || other.Probing() {
+		t.Errorf("Probing() = %t of the probe, %t of another, want true, false", probe.Probing(), other.Probing())
+	}
 	if d := probe.Withdraw(ctx); !d.Granted {
 		t.Errorf("Withdraw() of the probe = %+v, want granted", d)
 	}
@@ -416,6 +419,9 @@ func TestLedgerProbe(t *testing.T) {
 	probe.Settle(ctx, budget.Succeeded)
 	if got := probe.Breaker().State; got != "closed" {
 		t.Errorf("after the probe's success it is %s, want closed", got)
+	}
+	if d := other.Admit(ctx); !d.Granted || other.Probing() {
+		t.Errorf("Admit() when it is closed = %+v, Probing() = %t, want granted, false", d, other.Probing())
 	}
 }
 

@@ -4,7 +4,8 @@
 // Who answers, first that does:
 //
 //  1. the user's rules from flags, then a hint of the child's, then the user's
-//     rules from profile or configuration, then the user's rules files;
+//     rules from the environment, those from profile or configuration, and the
+//     user's rules files;
 //  2. the limit that retryx itself enforced, if that ended the attempt;
 //  3. the built-in rules of the tool and of the wrappers around it;
 //  4. the generic built-in rules, together with the rules of other tools that
@@ -84,10 +85,11 @@ type Verdict struct {
 
 // Options are the user's words on the matter.
 type Options struct {
-	Effect        Effect // overrides what argv shows; "" does not
-	Idempotent    bool
-	Flags, Config []Rule  // by ParseRule
-	Files         []Rules // by ParseFile; give them to ReadWith too
+	Effect      Effect // overrides what argv shows; "" does not
+	Idempotent  bool
+	Flags       []Rule  // by ParseRule, as those below
+	Env, Config []Rule  // below a hint
+	Files       []Rules // by ParseFile; give them to ReadWith too
 }
 
 // Classifier judges the attempts of one command. It is not safe for concurrent
@@ -113,7 +115,7 @@ func New(cmd Command, o Options) *Classifier {
 		c.effect = EffectUnknown
 	}
 	c.options.Flags = named(o.Flags, "flag/")
-	c.options.Config = named(o.Config, "config/")
+	c.options.Env, c.options.Config = named(o.Env, "env/"), named(o.Config, "config/")
 	return c
 }
 
@@ -147,8 +149,10 @@ func (c *Classifier) judge(m *matcher, hinted Class) Verdict {
 	if hinted != "" {
 		return Verdict{Class: hinted, Rule: "hint/class", Why: "the command said so itself", Matched: true}
 	}
-	if v, ok := m.byUser(c.options.Config); ok {
-		return v
+	for _, rules := range [...][]Rule{c.options.Env, c.options.Config} {
+		if v, ok := m.byUser(rules); ok {
+			return v
+		}
 	}
 	if v, ok := m.byFiles(c.options.Files); ok {
 		return c.weigh(v)
@@ -185,7 +189,7 @@ func (c *Classifier) SuccessRuleMatch(a Attempt) (Verdict, bool) {
 	}
 	m := c.matcher(a)
 	m.successOnly = true
-	for _, rules := range [][]Rule{c.options.Flags, c.options.Config} {
+	for _, rules := range [...][]Rule{c.options.Flags, c.options.Env, c.options.Config} {
 		if v, ok := m.byUser(rules); ok {
 			return m.stated(v), true
 		}
@@ -202,7 +206,7 @@ func (c *Classifier) SuccessRuleMatch(a Attempt) (Verdict, bool) {
 }
 
 func (c *Classifier) namesSuccess(status int) bool {
-	if anyNames(c.options.Flags, status) || anyNames(c.options.Config, status) {
+	if anyNames(c.options.Flags, status) || anyNames(c.options.Env, status) || anyNames(c.options.Config, status) {
 		return true
 	}
 	for i := range c.options.Files {

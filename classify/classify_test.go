@@ -41,6 +41,7 @@ func TestOrderOfSources(t *testing.T) {
 	}
 	all := classify.Options{
 		Flags:  rules(t, "permanent: stderr=refused"),
+		Env:    rules(t, "transient: exit=1"),
 		Config: rules(t, "config: exit=1"),
 		Files:  []classify.Rules{file},
 	}
@@ -55,8 +56,9 @@ func TestOrderOfSources(t *testing.T) {
 	}{
 		{"flags", func(*classify.Options) {}, classify.Unexpected, classify.Permanent, "flag/1"},
 		{"hint", func(o *classify.Options) { o.Flags = nil }, classify.Unexpected, classify.Unexpected, "hint/class"},
-		{"config", func(o *classify.Options) { o.Flags = nil }, "", classify.Config, "config/1"},
-		{"files", func(o *classify.Options) { o.Flags, o.Config = nil, nil }, "", classify.Correctable, "frob/mine"},
+		{"variables", func(o *classify.Options) { o.Flags = nil }, "", classify.Transient, "env/1"},
+		{"config", func(o *classify.Options) { o.Flags, o.Env = nil, nil }, "", classify.Config, "config/1"},
+		{"files", func(o *classify.Options) { o.Flags, o.Env, o.Config = nil, nil, nil }, "", classify.Correctable, "frob/mine"},
 		{"generic", func(o *classify.Options) { *o = classify.Options{} }, "", classify.Transient, "errno/connection-refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -28,14 +29,15 @@ func anchored(kv string) string {
 }
 
 // absolute is a path from the root; without a working directory, and where there
-// is nothing, it is as it was.
+// is nothing, it is as it was. Its ".." stay, as what is before them may be a
+// symlink.
 func absolute(path string) string {
-	if path == "" {
-		return ""
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	whole, err := filepath.Abs(path)
+	dir, err := os.Getwd()
 	if err != nil {
 		return path
 	}
-	return whole
+	return dir + "/" + path
 }

@@ -51,15 +51,15 @@ type membership struct {
 	named   bool     // by somebody; else after the tool
 	own     []string // of names, those that this invocation brought itself
 	guard   string   // whose breaker this invocation asks and tells; empty: none
-	guarded []string // guard, and those that layers above ask and tell
+	guarded []string // those of whose breaker a layer above is the probe
+	shared  bool     // budgets are where the layer above has its own
 }
 
 // memberOf says which budgets pay: those named here plus the inherited ones;
 // with none named, the inherited ones; else one named after the tool.
 //
-// One layer has the breaker of a budget: what runs below it is part of its
-// attempt. A failure would else count once per layer, and a probe be refused by
-// the lease of the layer above, whose probe it is.
+// A breaker lets one probe through at a time, and what runs below it is a part of
+// it: that does not ask again, or it would be refused by its own lease.
 func memberOf(s *settings, in inherited, at places, tool string) membership {
 	m := membership{named: in.named && len(in.budgets) > 0}
 	switch {
@@ -74,12 +74,11 @@ func memberOf(s *settings, in inherited, at places, tool string) membership {
 			m.names = append(m.names, name)
 		}
 	}
-	if in.shares(s, at) {
+	if m.shared = in.shares(s, at); m.shared {
 		m.guarded = in.guarded
 	}
 	if s.breaker && len(m.names) > 0 && !slices.Contains(m.guarded, m.names[0]) {
 		m.guard = m.names[0]
-		m.guarded = append(slices.Clip(m.guarded), m.guard)
 	}
 	return m
 }

@@ -21,10 +21,12 @@ type child struct {
 	base     []string // the environment without a context
 	handed   handed
 	hints    hints
+	guard    string // the budget whose breaker we tell, empty for none
 	group    proc.Group
 	streams  *streams
 
 	argv       []string // of the attempt at hand, expanded
+	told       []string // budgets whose breaker has heard of the last attempt from below
 	classifier *classify.Classifier
 	last       *proc.Process
 	linger     bool            // the last attempt left its captured stderr open
@@ -79,7 +81,7 @@ func (c *child) setArgv(argv []string) {
 	c.argv = argv
 	c.classifier = classify.New(classify.ReadWith(argv, c.settings.ruleFiles), classify.Options{
 		Effect: c.settings.effect, Idempotent: c.settings.idempotent,
-		Flags: c.settings.rules, Config: c.settings.configRules, Files: c.settings.ruleFiles,
+		Flags: c.settings.rules, Env: c.settings.envRules, Config: c.settings.configRules, Files: c.settings.ruleFiles,
 	})
 }
 
@@ -124,7 +126,8 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 		h.forgetOurEnd()
 	}
 	v := c.judge(r, timedOut, h)
-	v.Nested = nested
+	c.told = h.told
+	v.Nested, v.Counted = nested, c.guard != "" && slices.Contains(h.told, c.guard)
 	for _, w := range h.warnings {
 		c.streams.warn(w)
 	}

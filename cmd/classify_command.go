@@ -259,7 +259,7 @@ func judgement(s *settings, a classify.Attempt) *judgedFailure {
 	v := &judgedFailure{attempt: a, command: classify.ReadWith(a.Argv, s.ruleFiles), declared: s.effect != ""}
 	c := classify.New(v.command, classify.Options{
 		Effect: s.effect, Idempotent: s.idempotent,
-		Flags: s.rules, Config: s.configRules, Files: s.ruleFiles,
+		Flags: s.rules, Env: s.envRules, Config: s.configRules, Files: s.ruleFiles,
 	})
 	v.effect = c.Effect()
 	if !a.TimedOut && a.Signal == 0 && classify.Contains(s.success, a.Exit) {

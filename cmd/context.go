@@ -82,7 +82,7 @@ type inherited struct {
 	deadline    time.Time
 	budgets     []string
 	named       bool     // the inherited budgets were named by somebody
-	guarded     []string // budgets whose breaker a layer above asks and tells
+	guarded     []string // budgets of whose breaker a layer above is the probe
 	store       string   // where the layer above keeps them
 	stateDir    string   // where, when not in a store on the network
 	cancelFiles []string
@@ -98,7 +98,12 @@ func inherit(environ map[string]string) inherited {
 		nested: environ[envDepth] != "", key: environ[envKey], hint: environ[envHint],
 		named: environ[envBudgetOrigin] == originNamed,
 		store: environ[envBudgetStore], stateDir: environ[envStateDir],
-		cancelFiles: slices.Collect(splitList(environ[envCancelFile], ":")),
+	}
+	for path := range splitList(environ[envCancelFile], ":") {
+		if whole := absolute(path); checkCancelFile(whole) == nil {
+			path = whole
+		}
+		in.cancelFiles = append(in.cancelFiles, path)
 	}
 	in.depth = taken(&in, environ, envDepth, parseDepth)
 	in.runID = taken(&in, environ, envRunID, parseRunID)
@@ -182,7 +187,7 @@ type handed struct {
 	deadline    time.Time
 	budgets     []string
 	named       bool
-	guarded     []string
+	guarded     func() []string // budgets of whose breaker the next attempt is the probe
 	store       string
 	stateDir    string
 	cancelFiles []string
@@ -223,7 +228,9 @@ func (h handed) environment(base []string, next exec.Next, now time.Time) []stri
 			set(envBudgetOrigin, originImplicit)
 		}
 	}
-	set(envBreaker, strings.Join(h.guarded, ","))
+	if h.guarded != nil {
+		set(envBreaker, strings.Join(h.guarded(), ","))
+	}
 	set(envBudgetStore, h.store)
 	set(envStateDir, h.stateDir)
 	set(envCancelFile, strings.Join(h.cancelFiles, ":"))

@@ -98,8 +98,8 @@ func flagSpelling(name string) string {
 func emptyFlags(flags *pflag.FlagSet) []string {
 	var problems []string
 	flags.Visit(func(f *pflag.Flag) {
-		if _, ofRun := f.Value.(flagValue); ofRun || !isEmpty(f.Value) {
-			return
+		if _, ofRun := f.Value.(flagValue); ofRun || f.Name == "format" || !isEmpty(f.Value) {
+			return // they say so themselves
 		}
 		problems = append(problems, "--"+f.Name+": wants a value")
 	})

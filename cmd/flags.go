@@ -5,7 +5,7 @@ package cmd
 // the name in capitals), except where noEnv or noConfig says otherwise: the
 // names of the context that travels to the child are never settings.
 //
-// All values are text until settings.go reads them, so that one error can name
+// All values are text until the resolver reads them, so that one error can name
 // every problem at once, whether it stands in a flag, a variable or a file.
 
 import (
@@ -70,7 +70,7 @@ func table() []setting {
 	return []setting{
 		{name: "max-attempts", short: "n", unit: "N", def: "4", group: groupRetry, usage: "attempts in all, the first included"},
 		{name: "delay", unit: "D", def: "1s", group: groupRetry, usage: "wait after the first failure"},
-		{name: "max-delay", unit: "D", def: "20s", group: groupRetry, usage: "longest computed wait"},
+		{name: "max-delay", unit: "D", def: "20s", group: groupRetry, usage: "longest computed wait, never below --delay"},
 		{name: "multiplier", unit: "F", def: "2", group: groupRetry, usage: "growth of the wait per failure"},
 		{name: "jitter", unit: "MODE", def: "equal", group: groupRetry, usage: "spread of the wait: none, full, equal or decorrelated", choices: []string{"none", "full", "equal", "decorrelated"}},
 		{name: "max-retry-after", unit: "D", def: "5m", group: groupRetry, usage: "longest wait that a server may ask for"},

@@ -28,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/retryx/retryx/budget"
 	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
 )
@@ -44,6 +45,7 @@ type hint struct {
 	reason     string
 	stop       bool
 	nested     *nestedOutcome
+	told       []string // budgets whose breaker has heard of the attempt from below
 	warnings   []string
 }
 
@@ -53,6 +55,8 @@ type nestedOutcome struct {
 	Reason       string `json:"reason"`
 	Class        string `json:"class"`
 	RetryAfterMS int64  `json:"retry_after_ms"`
+
+	Breakers []string `json:"breakers,omitempty"` // budgets whose breaker has been told
 }
 
 // hints reads the hint file of one run. The zero value has none.
@@ -214,6 +218,11 @@ func (h *hint) set(name, value string) {
 			return
 		}
 		h.nested = &n
+		for _, name := range n.Breakers {
+			if _, err := budget.ParseName(name); err == nil && !slices.Contains(h.told, name) {
+				h.told = append(h.told, name)
+			}
+		}
 	default:
 		h.warn("hint: unknown name %q", name)
 	}

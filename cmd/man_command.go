@@ -119,7 +119,7 @@ func classMeanings() [][2]string {
 func exitMeanings() [][2]string {
 	return [][2]string{
 		{"0", "the command succeeded, or gave a status of --success-exit, which then passes through"},
-		{"the command's own", "it failed, and another attempt was not worth it or not allowed; 1 where that would be 0"},
+		{"the command's own", "it failed, and another attempt was not worth it or not allowed; 1 where that would be 0 or a --success-exit code"},
 		{"75", "refused before the first attempt: the breaker is open or the cancel token is set"},
 		{"124", "the last attempt was timed out, or the deadline had passed before the first"},
 		{"125", "retryx itself failed: usage, configuration, internal error"},
@@ -154,7 +154,7 @@ func manEnding(p *page) {
 	p.section("ENVIRONMENT")
 	p.text("An option is also a variable: RETRYX_ and its name in capitals, as RETRYX_MAX_ATTEMPTS. Not so " + flagsWhere(func(s setting) bool { return s.noEnv }) + ", which are said of one command; variables of these names are the context below, where they are anything. No configuration keys are " + flagsWhere(func(s setting) bool { return s.noConfig }) + ".")
 	p.text("Variables that speak of one command, " + together(ownNames()) + ", are not handed on to it: a retryx below runs another one. A hook finds its name in " + envHook + "; a retryx below it is asked for no hooks but those of its own command line.")
-	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them, and leaves a breaker to the one that has it:")
+	p.text("The command finds these, and a retryx below takes its deadline, budgets, run, cancel files and depth from them, and asks no breaker whose probe it is a part of:")
 	for _, n := range contextMeanings() {
 		p.item(n[0], n[1])
 	}
@@ -218,7 +218,7 @@ func contextMeanings() [][2]string {
 		{envRemaining, "milliseconds until then"},
 		{envBudget, "the budgets that pay, separated by commas"},
 		{envBudgetOrigin, "whether somebody named them: named or implicit"},
-		{envBreaker, "those whose breaker a retryx above has: one below does not use it"},
+		{envBreaker, "those whose breaker has let this attempt through as its only probe: a retryx below does not ask it"},
 		{envBudgetStore, "where they live, when not in files"},
 		{envStateDir, "the state directory"},
 		{envCancelFile, "files whose existence cancels the run, separated by colons"},

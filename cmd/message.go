@@ -290,7 +290,7 @@ func answered(o *exec.Outcome, last *exec.Attempt) string {
 func overrule(a *exec.Attempt, f facts, asked bool) string {
 	const harmless = "if repeating it does no harm: --idempotent"
 	switch v := a.Verdict; {
-	case strings.HasPrefix(v.Rule, "flag/"):
+	case strings.HasPrefix(v.Rule, "flag/") && v.Class != classify.Transient: // that would be retried but for the set
 		return "a rule of this command line says so"
 	case v.Class == classify.Ambiguous && !f.idempotent && !saidSo(v.Rule):
 		switch {
@@ -312,19 +312,20 @@ func overrule(a *exec.Attempt, f facts, asked bool) string {
 // saidSo reports whether the user or the command named the class, which what is
 // known of the command does not change then.
 func saidSo(rule string) bool {
-	return strings.HasPrefix(rule, "config/") || strings.HasPrefix(rule, "hint/")
+	source, _, _ := strings.Cut(rule, "/")
+	return source == "config" || source == "env" || source == "hint"
 }
 
 // anyway names the flag with which a would be retried: a rule for how it ended,
 // where such a rule is no more than that, else its class.
 func anyway(a *exec.Attempt, f facts) string {
-	const text = "to retry it anyway: "
+	const anyway = "to retry it anyway: "
 	switch {
 	case a.TimedOut, !slices.Contains(f.retrySet, classify.Transient):
 	case a.Result.Signal != 0:
-		return text + "--rule 'transient: signal=" + strings.TrimPrefix(signalName(a.Result.Signal), "SIG") + "'"
+		return anyway + "--rule 'transient: signal=" + strings.TrimPrefix(signalName(a.Result.Signal), "SIG") + "'"
 	case a.Result.Code > 0: // --retry-exit 0 would retry every success
-		return fmt.Sprintf("%s--retry-exit %d", text, a.Result.Code)
+		return fmt.Sprintf("%s--retry-exit %d", anyway, a.Result.Code)
 	}
 	set := f.retrySet
 	if c := a.Verdict.Class; c != "" && !slices.Contains(set, c) {
@@ -334,7 +335,11 @@ func anyway(a *exec.Attempt, f facts) string {
 	for i, c := range set {
 		names[i] = string(c)
 	}
-	return text + "--retry-on " + strings.Join(names, ",")
+	text := anyway + "--retry-on " + strings.Join(names, ",")
+	if f.strict {
+		text += " instead of --strict"
+	}
+	return text
 }
 
 // notStarted says why a command could not be started, and what people mean who

@@ -112,6 +112,8 @@ func TestMessage(t *testing.T) {
 		}), facts{}, "stopped: unexpected (signal/crash); to retry it anyway: --rule 'transient: signal=SEGV'"},
 		{"timed out", edited(stoppedBy(classify.Transient, "retryx/timed-out"), func(_ *exec.Outcome, a *exec.Attempt) { a.TimedOut = true }), facts{}, "stopped: transient (retryx/timed-out); to retry it anyway: --retry-on transient,unknown"},
 		{"in spite of status 0", edited(stoppedBy(classify.Config, "redis-cli/access"), func(_ *exec.Outcome, a *exec.Attempt) { a.Result.Code = 0 }), facts{}, "stopped: config (redis-cli/access); to retry it anyway: --retry-on transient,unknown,config"},
+		{"in spite of status 0, strictly", edited(stoppedBy(classify.Permanent, "env/1"), func(_ *exec.Outcome, a *exec.Attempt) { a.Result.Code = 0 }), facts{strict: true, retrySet: []classify.Class{classify.Transient}}, "stopped: permanent (env/1); to retry it anyway: --retry-on transient,permanent instead of --strict"},
+		{"user's own rule to retry, of a set without it", stoppedBy(classify.Transient, "flag/1"), facts{retrySet: []classify.Class{classify.Unknown}}, "stopped: transient (flag/1); to retry it anyway: --retry-on unknown,transient"},
 		{"user's own rule", stoppedBy(classify.Permanent, "flag/1"), facts{}, "stopped: permanent (flag/1); a rule of this command line says so"},
 		{"correctable", stoppedBy(classify.Correctable, "jq/parse"), facts{}, "stopped: correctable (jq/parse); to have it corrected: --correct CMD; to retry it anyway: --retry-exit 1"},
 		{"correctable, corrector failed", edited(stoppedBy(classify.Correctable, "jq/parse"), func(o *exec.Outcome, _ *exec.Attempt) {

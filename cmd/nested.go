@@ -32,12 +32,13 @@ const (
 	ordinalPoll   = 2 * time.Millisecond
 )
 
-// tellParent appends our own outcome to the hint file of the retryx above.
-func tellParent(path string, o *exec.Outcome) error {
+// tellParent appends our own outcome to the hint file of the retryx above, and
+// whose breakers have been told of it.
+func tellParent(path string, o *exec.Outcome, told []string) error {
 	if path == "" {
 		return nil
 	}
-	n := nestedOutcome{Outcome: string(o.Label), Reason: string(o.Reason)}
+	n := nestedOutcome{Outcome: string(o.Label), Reason: string(o.Reason), Breakers: told}
 	if last := o.Last(); last != nil {
 		n.Class = string(last.Verdict.Class)
 	}

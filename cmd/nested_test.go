@@ -162,7 +162,7 @@ func TestTellParent(t *testing.T) {
 	good := &exec.Outcome{Label: exec.Success, Reason: exec.Succeeded}
 	bad := &exec.Outcome{Label: exec.RetryableFailure, Reason: exec.BudgetDenied}
 	for _, o := range []*exec.Outcome{good, good, good, bad, bad, good, bad} {
-		must(t, tellParent(h.path, o))
+		must(t, tellParent(h.path, o, nil))
 	}
 	data, err := os.ReadFile(h.path)
 	must(t, err)
@@ -228,7 +228,7 @@ func TestOpenBesideAsRoot(t *testing.T) {
 	h := hintsAbove(t)
 	must(t, os.Chown(filepath.Dir(h.path), 12345, -1))
 	for range 2 {
-		must(t, tellParent(h.path, &exec.Outcome{Label: exec.Success, Reason: exec.Succeeded}))
+		must(t, tellParent(h.path, &exec.Outcome{Label: exec.Success, Reason: exec.Succeeded}, nil))
 	}
 	info, err := os.Stat(h.path)
 	must(t, err)
@@ -247,9 +247,9 @@ func TestLastNested(t *testing.T) {
 	}
 }
 
-// A layer leaves the breaker of a record to the one above that has it. A name in
-// another place is another record.
-func TestOneLayerHasTheBreaker(t *testing.T) {
+// Below the probe of a breaker nobody asks that breaker. A name in another place
+// is another record.
+func TestBelowAProbe(t *testing.T) {
 	const fleet = "redis://fleet:6379"
 	above := inherited{budgets: []string{"api", "db"}, named: true, guarded: []string{"api"}, stateDir: "/state"}
 	shared := above
@@ -262,18 +262,18 @@ func TestOneLayerHasTheBreaker(t *testing.T) {
 		guard   string
 		guarded []string
 	}{
-		{"top", inherited{}, settings{breaker: true, budgets: []string{"api"}}, "/state", "api", []string{"api"}},
-		{"top, after the tool", inherited{}, settings{breaker: true}, "/state", "curl", []string{"curl"}},
+		{"top", inherited{}, settings{breaker: true, budgets: []string{"api"}}, "/state", "api", nil},
+		{"top, after the tool", inherited{}, settings{breaker: true}, "/state", "curl", nil},
 		{"top, without budgets", inherited{}, settings{breaker: true, noBudget: true}, "/state", "", nil},
 		{"below", above, settings{breaker: true}, "/state", "", []string{"api"}},
 		{"below, named again", above, settings{breaker: true, budgets: []string{"api"}}, "/state", "", []string{"api"}},
 		{"below, without own ones", above, settings{breaker: true, noBudget: true}, "/state", "", []string{"api"}},
-		{"below, another name", above, settings{breaker: true, budgets: []string{"cdn"}}, "/state", "cdn", []string{"api", "cdn"}},
+		{"below, another name", above, settings{breaker: true, budgets: []string{"cdn"}}, "/state", "cdn", []string{"api"}},
 		{"below, no breaker asked for", above, settings{budgets: []string{"cdn"}}, "/state", "", []string{"api"}},
-		{"below, another directory", above, settings{breaker: true}, "/elsewhere", "api", []string{"api"}},
-		{"below, into a fleet", above, settings{breaker: true, store: fleet}, "/state", "api", []string{"api"}},
+		{"below, another directory", above, settings{breaker: true}, "/elsewhere", "api", nil},
+		{"below, into a fleet", above, settings{breaker: true, store: fleet}, "/state", "api", nil},
 		{"in a fleet", shared, settings{breaker: true, store: fleet}, "/elsewhere", "", []string{"api"}},
-		{"out of a fleet", shared, settings{breaker: true}, "/state", "api", []string{"api"}},
+		{"out of a fleet", shared, settings{breaker: true}, "/state", "api", nil},
 	} {
 		var at places
 		at.shared.Path = c.place

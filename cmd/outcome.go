@@ -48,6 +48,7 @@ type facts struct {
 	effect     classify.Effect
 	idempotent bool
 	retrySet   []classify.Class
+	strict     bool // it is that of the flag --strict
 	threshold  int  // failures in a row that open the breaker
 	reconcile  bool // there is a command to ask
 	corrects   bool // there is a command that corrects

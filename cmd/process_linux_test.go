@@ -1,7 +1,10 @@
 package cmd_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -237,4 +240,52 @@ func switches(t *testing.T, pid int) int {
 		sum += n
 	}
 	return sum
+}
+
+// An input that breaks off is no shorter input: the command has had a part of it.
+func TestInputThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	writer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	c, dir := measured(t, "-q", "--stdin", "replay", "--outcome", "out", "--", "cat")
+	input, err := reader.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	c.Stdin = input
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(writer, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "one\n" {
+		t.Errorf("the command wrote %q, %v, want what had come", line, err)
+	}
+	if err := writer.(*net.TCPConn).SetLinger(0); err != nil { // so that it ends with a reset
+		t.Fatal(err)
+	}
+	writer.Close()
+	_ = c.Wait() // its status is in the outcome
+	doc := (&tree{t: t, dir: dir}).outcome("out", "outcome=hard_failure", "reason=input_lost", "rule=input/lost", "attempt_count=1", "exit_code=0", "exit_status=1")
+	if text := fmt.Sprint(doc["message"]); !strings.Contains(text, "only a part of its input") || !strings.Contains(text, "--stdin inherit") {
+		t.Errorf("message = %q, want what happened and what to do", text)
+	}
 }

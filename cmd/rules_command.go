@@ -124,8 +124,8 @@ is malformed. A file is YAML:
           exit: 75
           stderr: "error: lock is held by ci-7"
 
-Conditions are exit, signal, output, stderr, stdout, sub and flags; all that are
-given must hold. Classes are transient, permanent, config, correctable, ambiguous
+Conditions are exit, signal, output, status, stderr, stdout, and, not, empty, sub
+and flags; all that are given must hold. Classes are transient, permanent, config, correctable, ambiguous
 and unexpected. The rest is told in classify/rules/README.md of retryx's sources.`,
 		Example:           "  retryx rules test my-rules.yaml",
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),

@@ -66,8 +66,8 @@ func run(env Env, flags *pflag.FlagSet, command []string) int {
 	// before we do. Not locked earlier, as every signal that is asked for would
 	// then cost two switches of threads.
 	runtime.LockOSThread()
-	o, success := inv.execute(heard, at)
-	end := inv.finish(o, success)
+	o, below := inv.execute(heard, at)
+	end := inv.finish(o, below)
 	if end.die != 0 {
 		die(end.die)
 	}
@@ -245,7 +245,7 @@ func (inv *invocation) hand() {
 	inv.news.watched = slices.Concat(in.cancelFiles, s.cancelFiles)
 	h := &inv.handed
 	h.deadline, h.killAfter = s.policy.Deadline, s.policy.KillAfter
-	h.budgets, h.named, h.guarded = inv.members.names, inv.members.named, inv.members.guarded
+	h.budgets, h.named, h.guarded = inv.members.names, inv.members.named, inv.guarded
 	h.store, h.depth, h.hint = s.store, in.depth+1, inv.hints.path
 	h.cancelFiles = inv.news.watched
 	if inv.news.own != "" {
@@ -256,12 +256,22 @@ func (inv *invocation) hand() {
 	}
 }
 
-// execute runs the engine.
-func (inv *invocation) execute(heard signals, at proc.Standing) (*exec.Outcome, []classify.Range) {
+// guarded is the budgets of whose breaker an attempt that starts now is the probe.
+func (inv *invocation) guarded() []string {
+	m := inv.members
+	if !inv.ledger.Probing() {
+		return m.guarded
+	}
+	return append(slices.Clip(m.guarded), m.guard)
+}
+
+// execute runs the engine. It returns as well the budgets whose breaker has heard
+// of the last attempt from below.
+func (inv *invocation) execute(heard signals, at proc.Standing) (o *exec.Outcome, told []string) {
 	s := inv.settings
 	shared := at == proc.Foreground
 	c := &child{
-		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints,
+		settings: s, command: inv.command, base: inv.env.Environ, handed: inv.handed, hints: inv.hints, guard: inv.members.guard,
 		streams: newStreams(inv.env, s, inv.read, shared), group: proc.New,
 	}
 	if shared {
@@ -285,12 +295,12 @@ func (inv *invocation) execute(heard signals, at proc.Standing) (*exec.Outcome, 
 		c.close()
 		deliver(c.streams.due(o), o, heard)
 	}
-	o := runEngine(e, c)
+	o = runEngine(e, c)
 	o.Warnings = append(o.Warnings, c.streams.warnings...)
 	if inv.speaks(o) { // else stderr is the child's alone, to the last byte
 		l.fresh()
 	}
-	return o, s.success
+	return o, c.told
 }
 
 // runEngine is e.Run, but that a bug of ours ends in an outcome too, and leaves
@@ -371,7 +381,7 @@ func (inv *invocation) facts(o *exec.Outcome) facts {
 	s := inv.settings
 	f := facts{
 		command: inv.command, tool: inv.read.Tool, effect: inv.effect(), idempotent: s.idempotent,
-		retrySet: s.policy.RetryOn, threshold: s.threshold, reconcile: s.policy.Reconcile, corrects: s.policy.Correct,
+		retrySet: s.policy.RetryOn, strict: s.strict, threshold: s.threshold, reconcile: s.policy.Reconcile, corrects: s.policy.Correct,
 		step: s.step, runID: inv.handed.runID, key: inv.handed.key, depth: inv.in.depth,
 		deadline: s.policy.Deadline, budgets: inv.ledger.Statuses(), breaker: inv.ledger.Breaker(),
 		status: endingOf(o, s.success, os.Getpid() == 1), version: Version(), redact: inv.redact,
@@ -383,11 +393,11 @@ func (inv *invocation) facts(o *exec.Outcome) facts {
 func (inv *invocation) document(o *exec.Outcome) *document { return newDocument(o, inv.facts(o)) }
 
 // finish writes the outcome to everyone who is to know it.
-func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending {
+func (inv *invocation) finish(o *exec.Outcome, below []string) ending {
 	s := inv.settings
-	end := endingOf(o, success, os.Getpid() == 1)
+	end := endingOf(o, s.success, os.Getpid() == 1)
 	o.Warnings = slices.Concat(inv.warnings, inv.ledger.Warnings(), o.Warnings)
-	if err := tellParent(inv.in.hint, o); err != nil {
+	if err := tellParent(inv.in.hint, o, inv.told(below)); err != nil {
 		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
 	}
 	if len(s.hooks) > 0 {
@@ -411,6 +421,19 @@ func (inv *invocation) finish(o *exec.Outcome, success []classify.Range) ending 
 		say(&inv.voice, "write outcome to %s: %s", s.outcome, err)
 	}
 	return end
+}
+
+// told is the budgets whose breaker has heard of this run, from us or from below,
+// as far as the layer above means the same by their names.
+func (inv *invocation) told(below []string) []string {
+	switch m := inv.members; {
+	case !m.shared:
+		return nil
+	case m.guard == "" || slices.Contains(below, m.guard):
+		return below
+	default:
+		return append(slices.Clip(below), m.guard)
+	}
 }
 
 // atFirst reports whether the first attempt succeeded: then no line of ours is

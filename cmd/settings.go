@@ -20,9 +20,11 @@ import (
 // not change afterwards.
 type settings struct {
 	policy exec.Policy
+	strict bool // by the flag
 
 	rules       []classify.Rule // from flags, in order
-	configRules []classify.Rule // from the environment, configuration and profiles
+	envRules    []classify.Rule // from the environment
+	configRules []classify.Rule // from configuration and profiles
 	ruleFiles   []classify.Rules
 	success     []classify.Range
 	effect      classify.Effect
@@ -69,7 +71,12 @@ func (s *settings) readsStdout(c classify.Command) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.rules, reads) || slices.ContainsFunc(s.configRules, reads)
+	for _, rules := range [...][]classify.Rule{s.rules, s.envRules, s.configRules} {
+		if slices.ContainsFunc(rules, reads) {
+			return true
+		}
+	}
+	return false
 }
 
 // settings reads and checks everything; the error names every problem.
@@ -91,6 +98,7 @@ func (r *resolver) settings() (*settings, error) {
 }
 
 func (r *resolver) readPolicy(s *settings) {
+	before := len(r.problems)
 	p := exec.Policy{
 		MaxAttempts: int(r.integer("max-attempts", 1)),
 		Backoff: exec.Backoff{
@@ -104,7 +112,7 @@ func (r *resolver) readPolicy(s *settings) {
 		MinAttempt:    r.duration("min-attempt"),
 		Orphan:        exec.OrphanMode(r.choice("on-orphan")),
 	}
-	if p.Backoff.Max < p.Backoff.Delay {
+	if p.Backoff.Max < p.Backoff.Delay && len(r.problems) == before { // else one may be none
 		r.problem("max-delay", "must not be shorter than --delay: %s < %s", p.Backoff.Max, p.Backoff.Delay)
 	}
 	if v := r.text("deadline"); v != "" {
@@ -114,12 +122,12 @@ func (r *resolver) readPolicy(s *settings) {
 		}
 		p.Deadline = t
 	}
+	s.strict = r.toggle("strict") && r.origin("strict").kind == fromFlag
 	p.RetryOn = r.classes()
 	s.policy = p
 }
 
 func (r *resolver) classes() []classify.Class {
-	r.toggle("strict") // is known by what it makes of the classes
 	out, err := parseClasses(r.text("retry-on"))
 	if err != nil {
 		r.problem("retry-on", "%s", err)
@@ -128,8 +136,7 @@ func (r *resolver) classes() []classify.Class {
 }
 
 func (r *resolver) readJudgement(s *settings) {
-	var short []classify.Rule
-	s.rules, short = r.shortRules()
+	r.readShortRules(s)
 	for _, spec := range r.conf.rules {
 		rule, err := classify.ParseRule(spec.text)
 		if err != nil {
@@ -138,7 +145,6 @@ func (r *resolver) readJudgement(s *settings) {
 		}
 		s.configRules = append(s.configRules, rule)
 	}
-	s.configRules = append(s.configRules, short...)
 	success, err := classify.ParseExitList(r.text("success-exit"))
 	if err != nil {
 		r.problem("success-exit", "%s", err)
@@ -244,7 +250,7 @@ func (r *resolver) readStreams(s *settings) {
 }
 
 // checkCapture refuses rules of the command line for which nothing would be read.
-// Those of a file are for many commands.
+// Those of a variable or a file are for many commands.
 func (r *resolver) checkCapture(s *settings) {
 	noOut, noErr := s.capture == "none" || s.capture == "stderr", s.capture == "none" || s.capture == "stdout"
 	for _, rule := range s.rules {

@@ -8,19 +8,23 @@ import (
 	"github.com/retryx/retryx/classify"
 )
 
-// shortRules turns the rule flags and their shorthands into rules, and keeps
-// those of variables and files apart, as they are of a lower rank. Within one
-// source stop beats retry, so their order does not matter.
-func (r *resolver) shortRules() (flags, others []classify.Rule) {
+// readShortRules turns the rule flags and their shorthands into rules, apart by
+// where they come from. Within one source stop beats retry, so their order does
+// not matter.
+func (r *resolver) readShortRules(s *settings) {
 	add := func(name, spec string) {
 		rule, err := classify.ParseRule(spec)
-		switch {
-		case err != nil:
+		if err != nil {
 			r.problem(name, "%s", err)
-		case r.origin(name).kind == fromFlag:
-			flags = append(flags, rule)
-		default:
-			others = append(others, rule)
+			return
+		}
+		switch r.origin(name).kind {
+		case fromFlag:
+			s.rules = append(s.rules, rule)
+		case fromEnv:
+			s.envRules = append(s.envRules, rule)
+		case fromConfig, fromDefault:
+			s.configRules = append(s.configRules, rule)
 		}
 	}
 	for _, spec := range r.list("rule") {
@@ -31,7 +35,6 @@ func (r *resolver) shortRules() (flags, others []classify.Rule) {
 			add(short.name, short.rule(v))
 		}
 	}
-	return flags, others
 }
 
 // shorthand is a flag that stands for a rule with one condition.

@@ -142,7 +142,10 @@ func sink(f *os.File, tee bool, spool *proc.Spool) proc.Sink {
 // after takes in how an attempt left its streams. Whether it failed is not known
 // yet: a limit or a rule may say so of one that exited with 0.
 func (s *streams) after(r exec.Result) exec.Result {
-	s.inputErr = s.stdin.End()
+	if s.inputErr = s.stdin.End(); s.inputErr != nil && !s.stdin.Fed() {
+		s.warn("no input: " + s.inputErr.Error()) // it may not have wanted any
+		s.inputErr = nil
+	}
 	r.StdinConsumed, r.StdinErr = s.stdin.UsedUp(), s.stdin.Err()
 	s.partial = s.output != nil && !s.output.CanCutBack() && s.output.Partial()
 	r.StdoutPartial = s.partial

@@ -49,6 +49,9 @@ func parseInteger(v string, least int64) (int64, error) {
 }
 
 func parsePattern(p string) (*regexp.Regexp, error) {
+	if p == "" {
+		return nil, errors.New("wants a pattern")
+	}
 	re, err := regexp.Compile(p)
 	if err != nil {
 		return nil, fmt.Errorf("bad pattern %q: %s", p, regexpProblem(err))

@@ -1,8 +1,8 @@
 package exec
 
 // What a run becomes whose output was kept back and could not all be passed on.
-// A cancel stands against everything that comes after it, and a failure stays the
-// failure that it was.
+// A cancel stands against everything that comes after it. A failure stays what it
+// was, unless nobody is there to read of it or a signal comes.
 
 import (
 	"errors"

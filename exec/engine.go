@@ -445,7 +445,7 @@ func (r *run) end() {
 func (r *run) settlement() budget.Settlement {
 	last := r.out.Last()
 	switch {
-	case last == nil:
+	case last == nil, last.Verdict.Counted:
 		return budget.Ignored
 	case r.out.Label == Success && last.Verdict.Nested:
 		return budget.Unpaid

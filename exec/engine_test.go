@@ -493,6 +493,7 @@ func TestLeftovers(t *testing.T) {
 func TestSettlement(t *testing.T) {
 	nested := exec.Verdict{Nested: true}
 	stopped := exec.Verdict{Nested: true, Stop: &exec.Stop{Label: exec.RetryableFailure, Reason: exec.CircuitOpen}}
+	counted := exec.Verdict{Nested: true, Counted: true}
 	once := with(hourly(), func(p *exec.Policy) { p.MaxAttempts = 1 })
 	for _, s := range []struct {
 		scene
@@ -502,6 +503,8 @@ func TestSettlement(t *testing.T) {
 		{scene{name: "nested success", attempts: []script{{verdict: nested}}}, budget.Unpaid},
 		{scene{name: "failure", attempts: []script{fails()}}, budget.Failed},
 		{scene{name: "nested failure", attempts: []script{{code: 1, verdict: nested}}}, budget.Failed},
+		{scene{name: "success that the breaker has heard of", attempts: []script{{verdict: counted}}}, budget.Ignored},
+		{scene{name: "failure that the breaker has heard of", attempts: []script{{code: 1, verdict: counted}}}, budget.Ignored},
 		{scene{name: "nested refusal", attempts: []script{{code: 1, verdict: stopped}}}, budget.Failed},
 		{scene{name: "hard failure", attempts: []script{{signal: syscall.SIGPIPE}}}, budget.Ignored},
 		{scene{name: "orphaned success", attempts: []script{runsFor(time.Hour)}, caller: true, events: []event{loseCaller(1)}}, budget.Ignored},

@@ -149,6 +149,7 @@ type Verdict struct {
 
 	Succeeded bool
 	Nested    bool  // a nested retryx reported its own outcome
+	Counted   bool  // and told the breaker of it that this run would tell
 	Stop      *Stop // the child itself said that nobody should go on
 }
 

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -78,33 +77,5 @@ func TestDelivery(t *testing.T) {
 				t.Errorf("%s after %s: CancelledInAttempt = %t, want %t", name, label, o.CancelledInAttempt, inAttempt)
 			}
 		}
-	}
-}
-
-// A run of any length holds the attempts at its ends, and the tails of the last.
-func TestAttemptsThatAreHeld(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ ran, head, tail int }{{1, 1, 0}, {50, 50, 0}, {51, 10, 40}, {1000, 10, 40}} {
-		synctest.Test(t, func(t *testing.T) {
-			talks := fails()
-			talks.result.Stderr, talks.result.Stdout = []byte("e"), []byte("o")
-			out := newWorld(scene{policy: with(hourly(), func(p *exec.Policy) { p.MaxAttempts = tt.ran }), attempts: []script{talks}}).run()
-			var got, want []int
-			for _, a := range out.Attempts {
-				got = append(got, a.N)
-				if held := a.Result.Stderr != nil || a.Result.Stdout != nil; held != (a.N == tt.ran) {
-					t.Errorf("after %d attempts the tails of number %d are held: %t", tt.ran, a.N, held)
-				}
-			}
-			for n := 1; n <= tt.head; n++ {
-				want = append(want, n)
-			}
-			for n := tt.ran - tt.tail + 1; n <= tt.ran; n++ {
-				want = append(want, n)
-			}
-			if diff := cmp.Diff(want, got); diff != "" || out.AttemptCount != tt.ran {
-				t.Errorf("%d attempts, held of %d (-want +got):\n%s", out.AttemptCount, tt.ran, diff)
-			}
-		})
 	}
 }

@@ -68,9 +68,27 @@ func NewInput(stdin *os.File, mode InputMode, limit int64) *Input {
 		in.start = offset(stdin)
 	}
 	if mode == InputReplay && in.start < 0 {
-		in.replay = &replay{stdin: stdin, limit: limit}
+		if readable(stdin) {
+			in.replay = &replay{stdin: stdin, limit: limit}
+		} else {
+			in.mode = InputInherit // what cannot be read, the child may find out for itself
+		}
 	}
 	return in
+}
+
+// readable reports whether a file can be one's input: it is no directory, and not
+// open for writing alone, as nohup's is.
+func readable(file *os.File) bool {
+	if file == nil {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.IsDir() {
+		return false
+	}
+	flags, err := unix.FcntlInt(file.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE != unix.O_WRONLY
 }
 
 // Begin prepares the next attempt and returns its stdin for Spec; nil means
@@ -116,6 +134,9 @@ func (in *Input) End() error {
 	in.feed = nil
 	return in.replay.readErr
 }
+
+// Fed reports whether a replay has read anything at all.
+func (in *Input) Fed() bool { return in.replay != nil && in.replay.fed }
 
 // UsedUp reports, after an attempt, that a next one would not find the input
 // that this one found.

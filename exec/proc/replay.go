@@ -15,6 +15,7 @@ type replay struct {
 	stdin   *os.File
 	limit   int64
 	kept    Spool
+	fed     bool // something has come
 	atEnd   bool
 	err     error // why the input cannot be given again
 	readErr error // why stdin ended early
@@ -113,6 +114,7 @@ func (f *feed) read(buf []byte) int {
 		n, err := unix.Read(fd, buf)
 		switch {
 		case n > 0:
+			f.fed = true
 			return n
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
