@@ -186,7 +186,7 @@ type Panic struct {
 	Stack []byte // of that goroutine
 }
 
-func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
+func (p *Panic) String() string { return fmt.Sprint(p.Value) }
 
 // ask puts a question to the budget. A cancel ends the wait for its locks.
 func (r *run) ask(question func(context.Context) budget.Decision) budget.Decision {
