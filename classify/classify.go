@@ -122,6 +122,15 @@ func New(cmd Command, o Options) *Classifier {
 // Effect returns the effect that judgements assume.
 func (c *Classifier) Effect() Effect { return c.effect }
 
+// ruledEffect is the effect that a rule may ask for: what is declared idempotent
+// is a write that may be repeated.
+func (c *Classifier) ruledEffect() Effect {
+	if c.options.Idempotent && c.effect != EffectRead {
+		return EffectRepeatable
+	}
+	return c.effect
+}
+
 // Classify judges an attempt that failed.
 func (c *Classifier) Classify(a Attempt) Verdict { return c.ClassifyHinted(a, "", 0) }
 

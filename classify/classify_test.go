@@ -160,6 +160,31 @@ func TestEffectDecidesAboutMaybeApplied(t *testing.T) {
 	}
 }
 
+// What the user declares outweighs a rule that asks for an effect.
+func TestDeclaredOutweighsTheOutput(t *testing.T) {
+	const posted = `Post "https://api.example/v1/orders": EOF`
+	const cut = "Connection to h closed by remote host."
+	for _, tc := range []struct {
+		command, stderr string
+		o               classify.Options
+		want            classify.Class
+	}{
+		{"./job", posted, classify.Options{}, classify.Ambiguous},
+		{"./job", posted, classify.Options{Idempotent: true}, classify.Transient},
+		{"./job", posted, classify.Options{Effect: classify.EffectRepeatable}, classify.Transient},
+		{"./job", posted, classify.Options{Effect: classify.EffectRead}, classify.Transient},
+		{"./job", posted, classify.Options{Effect: classify.EffectWrite}, classify.Ambiguous},
+		{"ssh h ./deploy.sh", cut, classify.Options{}, classify.Ambiguous},
+		{"ssh h ./deploy.sh", cut, classify.Options{Idempotent: true}, classify.Transient},
+	} {
+		argv := strings.Fields(tc.command)
+		a := classify.Attempt{Argv: argv, Exit: 255, Stderr: []byte(tc.stderr)}
+		if got := classify.New(classify.Read(argv), tc.o).Classify(a); got.Class != tc.want {
+			t.Errorf("Classify(%s, %q) with %+v = %s by %q, want %s", tc.command, tc.stderr, tc.o, got.Class, got.Rule, tc.want)
+		}
+	}
+}
+
 func TestAUsersRuleIsNeverMaybeApplied(t *testing.T) {
 	o := classify.Options{Effect: classify.EffectWrite, Flags: rules(t, "transient: stderr=reset")}
 	if got := failed(t, o, "frob", "connection reset"); got.Class != classify.Transient {

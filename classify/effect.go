@@ -11,9 +11,12 @@ import (
 //     failed is ambiguous, and so is one of which nothing is known;
 //   - a command that runs on elsewhere after its client was ended is ambiguous
 //     when retryx ended the client;
+//   - of a command of which nothing is known, a write that its own output names
+//     (a POST, an INSERT) is ambiguous by the rules of sent.yaml;
 //   - everything else keeps its class.
 //
-// What the user declares (an effect, idempotence) outweighs what argv shows.
+// What the user declares (an effect, idempotence) outweighs what argv and the
+// output show.
 
 // Effect is what a command does to the world.
 type Effect string

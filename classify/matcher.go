@@ -254,7 +254,7 @@ func (m *matcher) try(r *ruleset.Rule, f *ruleset.File) (match, bool) {
 	if !m.statusFits(r) || r.Empty && !m.empty {
 		return match{}, false
 	}
-	if len(r.Effects) > 0 && !slices.Contains(r.Effects, string(m.c.effect)) {
+	if len(r.Effects) > 0 && !slices.Contains(r.Effects, string(m.c.ruledEffect())) {
 		return match{}, false
 	}
 	if f != nil && !bare(&r.When) {

@@ -54,37 +54,41 @@ var builtinFiles = [...]ruleset.File{
 		Generic: true,
 		Later:   rules11,
 	},
-	{Name: "signal",
+	{Name: "sent",
 		Generic: true,
 		Later:   rules12,
 	},
-	{Name: "smtp",
+	{Name: "signal",
 		Generic: true,
 		Later:   rules13,
 	},
-	{Name: "sysexits",
+	{Name: "smtp",
 		Generic: true,
 		Later:   rules14,
 	},
-	{Name: "test",
+	{Name: "sysexits",
 		Generic: true,
 		Later:   rules15,
 	},
-	{Name: "tls",
+	{Name: "test",
 		Generic: true,
 		Later:   rules16,
 	},
-	{Name: "usage",
+	{Name: "tls",
 		Generic: true,
 		Later:   rules17,
 	},
-	{Name: "webdriver",
+	{Name: "usage",
 		Generic: true,
 		Later:   rules18,
 	},
-	{Name: "words",
+	{Name: "webdriver",
 		Generic: true,
 		Later:   rules19,
+	},
+	{Name: "words",
+		Generic: true,
+		Later:   rules20,
 	},
 	{Name: "adb",
 		Names:   []string{"fastboot"},
@@ -93,13 +97,13 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"devices", "logcat", "get-state", "get-serialno", "pull", "bugreport", "version", "shell getprop", "shell ls", "shell cat", "shell dumpsys", "shell pm list", "wait-for-device", "help", "features"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "install-multiple", "uninstall", "push", "sync", "connect", "disconnect", "forward", "reverse", "start-server", "kill-server", "root", "unroot", "remount", "reboot", "pair"}}, Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "daemon not running; starting now", Need: [][]string{[]string{"daemon not running; starting now"}}}, {Expr: "doesn.t match this client", Need: [][]string{[]string{"t match this client"}, []string{"doesn"}}}},
-		Later:   rules20,
+		Later:   rules21,
 	},
 	{Name: "age",
 		Names:   []string{"rage"},
 		Values:  []string{"-o", "--output", "-r", "--recipient", "-R", "--recipients-file", "-i", "--identity"},
 		Effects: []ruleset.Effect{{Effect: "read"}},
-		Later:   rules21,
+		Later:   rules22,
 	},
 	{Name: "ansible-galaxy",
 		Marks:   []string{"error! unknown error when attempting to call galaxy"},
@@ -107,7 +111,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--token", "--api-key"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"* list", "* info", "* search", "* install", "* download", "* verify", "* build", "* init", "install", "list", "search", "info"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* publish", "* import", "* setup", "* delete", "* login"}}, Effect: "write"}},
-		Later:   rules22,
+		Later:   rules23,
 	},
 	{Name: "ansible-playbook",
 		Names:        []string{"ansible", "ansible-pull", "ansible-console"},
@@ -118,21 +122,21 @@ var builtinFiles = [...]ruleset.File{
 		Remote:       []ruleset.Remote{{ExceptRead: true}},
 		Effects:      []ruleset.Effect{{When: ruleset.When{Flags: []string{"-C", "--check", "--syntax-check", "--list-hosts", "--list-tasks", "--list-tags", "--version", "-m=ping|setup|stat|debug|ansible.builtin.ping|ansible.builtin.setup", "--module-name=ping|setup|stat|debug"}}, Effect: "read"}, {Effect: "write"}},
 		Chatter:      ruleset.Pattern{{Expr: "FAILED - RETRYING", Need: [][]string{[]string{"failed - retrying"}}}},
-		Later:        rules23,
+		Later:        rules24,
 	},
 	{Name: "apk",
 		Marks:   []string{"apkindex"},
 		Values:  []string{"-p", "--root", "-X", "--repository", "--repositories-file", "--cache-dir", "--arch", "-t", "--virtual"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"info", "search", "list", "policy", "stats", "audit", "version", "dot", "verify", "manifest", "query"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"add", "del", "update", "upgrade", "fix", "fetch", "cache", "index"}}, Effect: "repeatable"}},
-		Later:   rules24,
+		Later:   rules25,
 	},
 	{Name: "apprise",
 		Names:   []string{"slackcat", "slack-cli", "slackcli", "slack-notify", "pushover", "pushbullet", "noti", "ntfy-send", "gotify", "terminal-notifier", "wscat", "mosquitto_pub", "snmptrap", "zabbix_sender", "nsca", "send_nsca"},
 		Values:  []string{"-t", "--title", "-b", "--body", "-c", "--channel", "-n", "-g", "--tag", "-m", "-h", "-p", "-u", "-P", "-i"},
 		Secrets: []string{"-P", "--password", "--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--version", "--help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"version", "help", "config", "init"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules25,
+		Later:   rules26,
 	},
 	{Name: "apt-get",
 		Names:   []string{"apt", "aptitude", "apt-fast", "dpkg", "apt-cache", "apt-mark", "apt-key", "add-apt-repository", "unattended-upgrade"},
@@ -141,21 +145,21 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"update", "download", "search", "show", "policy", "list", "source", "depends", "rdepends", "madison", "changelog", "check"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-s", "--simulate", "--dry-run", "-l", "-L", "-S", "--print-uris"}}, Effect: "read"}, {Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "^Ign:", Need: [][]string{[]string{"ign:"}}}, {Expr: "^Get:\\d", Need: [][]string{[]string{"get:0", "get:1", "get:2", "get:3", "get:4", "get:5", "get:6", "get:7", "get:8", "get:9"}}}, {Expr: "^Hit:", Need: [][]string{[]string{"hit:"}}}, {Expr: "^W: .{0,40}(?:Some index files|Download is performed)", Need: [][]string{[]string{"download is performed", "some index files"}, []string{"w: "}}}},
-		Later:   rules26,
+		Later:   rules27,
 	},
 	{Name: "argo",
 		Names:   []string{"tkn", "temporal", "prefect", "airflow", "dagster", "inngest", "kestra", "zbctl"},
 		Values:  []string{"-n", "--namespace", "-p", "--param", "--type", "--task-queue", "--workflow-id", "-f", "--address", "--env", "--input", "-i"},
 		Depth:   3,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run", "--help", "--version"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"submit", "resubmit", "retry", "* start", "* * start", "* run", "* * run", "* execute", "* signal", "* signal-with-start", "* trigger", "* * trigger", "* launch", "* backfill", "* publish", "* create *", "* * create", "* reset", "cron create", "* backfill *"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "get", "logs", "watch", "wait", "lint", "version", "* list", "* show", "* describe", "* logs", "* get", "* ls", "* inspect", "* count", "* query", "* stack", "* history", "* list-*", "* state", "* next-execution"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"delete", "stop", "terminate", "suspend", "resume", "* delete", "* cancel", "* terminate", "* stop", "* pause", "* unpause", "* apply", "* set", "* update"}}, Effect: "repeatable"}},
-		Later:   rules27,
+		Later:   rules28,
 	},
 	{Name: "argocd",
 		Values:  []string{"--server", "--auth-token", "--grpc-web-root-path", "--config", "--header", "-H", "--app-namespace", "-N", "--revision", "--timeout", "--project", "-o", "--output", "-p", "--parameter", "--repo", "--path", "--dest-server", "--dest-namespace", "--username", "--password", "--core-context"},
 		Depth:   2,
 		Secrets: []string{"--auth-token", "--password", "-H", "--header"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"app list", "app get", "app diff", "app history", "app logs", "app manifests", "app resources", "app wait", "* list", "* get", "account can-i", "account get-user-info", "login", "logout", "context", "version", "relogin", "completion"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"app create"}, Without: []string{"--upsert"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"app create", "app sync", "app set", "app unset", "app delete", "app terminate-op", "appset create", "appset delete", "cluster rm", "repo rm", "proj delete"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules28,
+		Later:   rules29,
 	},
 	{Name: "aria2c",
 		Marks:        []string{"errorcode="},
@@ -163,7 +167,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets:      []string{"--http-passwd", "--ftp-passwd", "--rpc-secret", "--http-proxy-passwd", "--https-proxy-passwd", "--all-proxy-passwd"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "repeatable"}},
-		Later:        rules29,
+		Later:        rules30,
 	},
 	{Name: "aws",
 		Names:   []string{"awslocal"},
@@ -172,7 +176,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--secret-string", "--password", "--master-user-password", "--secret-binary", "--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dryrun", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* get-*", "* list-*", "* describe-*", "* head-*", "* batch-get-*", "* lookup-*", "* search*", "* scan", "* query", "* wait", "s3 ls", "s3 presign", "* filter-*", "* test-*", "* check-*", "* view-*", "* receive-message", "* assume-role", "* tail", "configure *", "sts *", "* select-*", "* download-*", "* estimate-*", "* simulate-*", "* validate-*", "* decode-*", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"dynamodb update-item"}, Words: []string{"add", "list_append"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* put-record", "* put-records", "* put-record-batch", "events put-*", "logs put-log-events", "cloudwatch put-metric-data", "* put-events", "xray put-*", "* publish*"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"s3 sync", "s3 cp", "s3 rm", "s3 website", "s3 rb", "* put-*", "* delete-*", "* tag-*", "* untag-*", "* update-*", "* set-*", "* upload-part", "* abort-*", "* complete-*", "* stop-*", "* modify-*", "* associate-*", "* attach-*", "* detach-*", "* disable-*", "* enable-*", "* deregister-*", "* remove-*", "cloudformation deploy", "* terminate-*"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules30,
+		Later:   rules31,
 	},
 	{Name: "az",
 		Marks:   []string{"run 'az login'", "microsoft.compute/"},
@@ -180,7 +184,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   4,
 		Secrets: []string{"-p", "--password", "--account-key", "--sas-token", "--connection-string", "--client-secret", "--admin-password", "--secret", "--value", "--pat-token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"rest"}, Flags: []string{"-m=get|head", "--method=get|head"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"rest"}, Flags: []string{"-m=put|delete", "--method=put|delete"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"rest"}, Flags: []string{"-m=*", "--method=*", "-b", "--body"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"rest"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* create", "* * create", "* * * create", "* * * * create", "* up", "* run", "* * run", "* * invoke", "* run-command *", "* * run-command *", "* * import", "* import", "* * add", "* * * add", "* * send*", "* * copy *", "* * * start", "* * restore", "* * * restore", "* * failover*", "* * swap", "* * renew*", "* * reset*", "* clone", "* * * clone", "* build", "* * generate-*", "* deployment *", "* * exec"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"storage message put", "storage queue *", "servicebus * * send", "eventhubs * send"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* delete", "* * delete", "* * * delete", "* * * * delete", "* update", "* * update", "* * * update", "* set", "* * set", "* * * set", "* start", "* stop", "* restart", "* deallocate", "* * start", "* * stop", "* * restart", "* * upload", "* * upload-batch", "* * sync", "storage copy", "* scale", "* upgrade", "* * remove", "* * * remove", "* * assign", "* * enable", "* * disable", "* * purge", "* resize", "* tag", "* deploy", "* * deploy", "* attach*", "* detach*", "* * config-zip", "* * * attach*"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"login", "logout", "version", "find", "account *", "* list", "* * list", "* * * list", "* * * * list", "* show", "* * show", "* * * show", "* * * * show", "* list-*", "* * list-*", "* * * list-*", "* * exists", "* * download*", "* * url", "* wait", "* * wait", "* get-*", "* * get-*", "* * * get-*", "* * query", "graph query", "* validate", "* * validate", "* what-if", "* * what-if", "cloud *", "config *", "configure", "extension *", "* check-*", "* * check-*", "* login", "* show-*", "* * show-*"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"pipelines", "repos", "boards"}}, Effect: "write"}},
-		Later:   rules31,
+		Later:   rules32,
 	},
 	{Name: "bazel",
 		Names:   []string{"bazelisk", "blaze"},
@@ -188,7 +192,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"query", "cquery", "aquery", "info", "version", "help", "mod", "analyze-profile"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "fetch", "sync", "clean", "shutdown", "coverage"}}, Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "Waiting for it to complete", Need: [][]string{[]string{"waiting for it to complete"}}}},
-		Later:   rules32,
+		Later:   rules33,
 	},
 	{Name: "borg",
 		Names:   []string{"borg2", "borgmatic", "borgbackup"},
@@ -196,7 +200,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"--lock-wait", "--remote-path", "--rsh", "--umask", "-C", "--compression", "-e", "--exclude", "--exclude-from", "--patterns-from", "--pattern", "--comment", "--timestamp", "-P", "--prefix", "-a", "--glob-archives", "--keep-within", "--keep-last", "-d", "--keep-daily", "-w", "--keep-weekly", "-m", "--keep-monthly", "--encryption", "--debug-topic", "-r", "--repo"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"check"}, Flags: []string{"--repair"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"list", "info", "extract", "check", "diff", "mount", "umount", "export-tar", "key export", "version", "rlist", "rinfo", "repo-list", "repo-info"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"create", "prune", "compact", "delete", "break-lock", "undelete", "rdelete"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"init", "rename", "recreate", "upgrade", "key", "config", "import-tar", "with-lock", "rcreate", "repo-create", "transfer"}}, Effect: "write"}},
-		Later:   rules33,
+		Later:   rules34,
 	},
 	{Name: "bq",
 		Marks:        []string{"bigquery error in "},
@@ -204,18 +208,18 @@ var builtinFiles = [...]ruleset.File{
 		Depth:        1,
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry_run"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"insert", "update", "delete", "merge", "create", "drop", "truncate", "alter", "call", "export", "load"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"load", "insert", "mk", "cp", "query"}, Flags: []string{"--destination_table", "--append_table", "--schedule"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"ls", "show", "head", "query", "wait", "version", "info", "init", "help", "get-iam-policy"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"rm", "update", "set-iam-policy", "cancel", "extract"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:        rules34,
+		Later:        rules35,
 	},
 	{Name: "brew",
 		Marks:   []string{"homebrew"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "ls", "info", "search", "outdated", "deps", "uses", "config", "doctor", "home", "cat", "leaves", "desc", "--*"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "upgrade", "update", "uninstall", "remove", "reinstall", "tap", "untap", "cleanup", "link", "unlink", "bundle", "fetch", "pin", "services"}}, Effect: "repeatable"}},
-		Later:   rules35,
+		Later:   rules36,
 	},
 	{Name: "btrfs",
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"check"}, Flags: []string{"--repair"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"* show", "* list", "* df", "* du", "* usage", "* status", "* get-default", "send", "check", "inspect-internal", "device stats"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"scrub *", "balance *", "subvolume delete", "subvolume sync", "property set", "quota *", "filesystem sync", "filesystem defragment", "filesystem label", "device scan"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"subvolume *", "receive", "filesystem resize", "device *", "replace", "restore", "rescue"}}, Effect: "write"}},
-		Later:   rules36,
+		Later:   rules37,
 	},
 	{Name: "bundle",
 		Names:   []string{"bundler"},
@@ -224,13 +228,13 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "show", "info", "outdated", "check", "config", "doctor", "licenses", "platform", "viz"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "update", "add", "remove", "lock", "cache", "package", "clean", "pristine", "init", "binstubs", "fund"}}, Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "Retrying .{1,80} due to error", Need: [][]string{[]string{"retrying "}, []string{" due to error"}}}, {Expr: "Retrying (fetcher|download|git)", Need: [][]string{[]string{"retrying download", "retrying fetcher", "retrying git"}}}},
-		Later:   rules37,
+		Later:   rules38,
 	},
 	{Name: "cabal",
 		Names:   []string{"stack"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"upload", "hackage *"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"test", "list", "info", "check", "sdist", "freeze", "ls", "path", "query", "haddock", "bench", "eval", "ghci", "repl"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "install", "update", "configure", "fetch", "get", "setup", "unpack", "clean", "upgrade", "v2-build", "v2-install", "v2-update"}}, Effect: "repeatable"}},
-		Later:   rules38,
+		Later:   rules39,
 	},
 	{Name: "cargo",
 		Names:   []string{"cross"},
@@ -239,7 +243,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish", "owner"}, Without: []string{"--dry-run", "-n"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"search", "info", "metadata", "tree", "pkgid", "read-manifest", "locate-project", "verify-project", "help", "version", "audit", "deny", "outdated"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "b", "check", "c", "clippy", "fmt", "doc", "d", "fetch", "install", "uninstall", "update", "clean", "add", "remove", "rm", "new", "init", "vendor", "package", "generate-lockfile", "fix", "yank", "login", "logout"}}, Effect: "repeatable"}},
-		Later:   rules39,
+		Later:   rules40,
 	},
 	{Name: "certbot",
 		Names:   []string{"certbot-auto", "letsencrypt"},
@@ -247,14 +251,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--eab-hmac-key"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--force-renewal", "--renew-by-default", "--pre-hook", "--post-hook", "--deploy-hook", "--duplicate"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"certificates", "plugins", "show_account", "help"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--dry-run", "--version"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"register", "update_account", "unregister", "rollback"}}, Effect: "write"}, {Effect: "repeatable"}},
-		Later:   rules40,
+		Later:   rules41,
 	},
 	{Name: "chronyc",
 		Names:        []string{"ntpdate", "sntp", "rdate"},
 		Values:       []string{"-h", "-p"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"tracking", "sources", "sourcestats", "activity", "ntpdata", "waitsync", "clients", "serverstats"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-q"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:        rules41,
+		Later:        rules42,
 	},
 	{Name: "clickhouse-client",
 		Names:   []string{"clickhouse", "clickhouse-local"},
@@ -262,13 +266,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-q", "--query", "-h", "--host", "--port", "-u", "--user", "--password", "-d", "--database", "-f", "--format", "-F", "--queries-file", "--config-file", "-C", "--query_id", "--connect_timeout", "--receive_timeout"},
 		Secrets: []string{"--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"insert", "create", "alter", "drop", "truncate", "grant", "revoke", "optimize", "system", "kill", "delete", "update", "rename", "exchange", "attach", "detach", "undrop", "backup", "restore", "into", "set", "move"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--queries-file"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-q", "--query"}, Words: []string{"select", "show", "explain", "describe", "desc", "exists", "with"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-V", "--version", "--help"}}, Effect: "read"}},
-		Later:   rules42,
+		Later:   rules43,
 	},
 	{Name: "cmake",
 		Names:  []string{"ccmake", "cpack"},
 		Marks:  []string{"cmake error"},
 		Values: []string{"-S", "-B", "-G", "-T", "-A", "-C", "-P", "--build", "--target", "--config", "--preset", "-j", "--install", "--prefix"},
-		Later:  rules43,
+		Later:  rules44,
 	},
 	{Name: "composer",
 		Names:   []string{"composer.phar"},
@@ -277,7 +281,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"show", "outdated", "validate", "diagnose", "why", "why-not", "depends", "prohibits", "licenses", "search", "audit", "status", "check-platform-reqs", "fund"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "update", "require", "remove", "create-project", "dump-autoload", "clear-cache", "self-update", "reinstall", "bump", "init", "config", "global"}}, Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "Now trying to download from", Need: [][]string{[]string{"now trying to download from"}}}},
-		Later:   rules44,
+		Later:   rules45,
 	},
 	{Name: "conda",
 		Names:   []string{"mamba", "micromamba"},
@@ -285,7 +289,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-n", "--name", "-p", "--prefix", "-c", "--channel", "-f", "--file"},
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "search", "info", "env list", "config list", "compare", "repoquery"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "create", "update", "upgrade", "remove", "uninstall", "clean", "env", "config", "init"}}, Effect: "repeatable"}},
-		Later:   rules45,
+		Later:   rules46,
 	},
 	{Name: "consul",
 		Names:    []string{"nomad"},
@@ -295,34 +299,34 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-token", "-token-secret"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"lock"}}, Effect: "inner", After: 1}, {When: ruleset.When{Sub: []string{"members", "info", "monitor", "version", "validate", "rtt", "catalog", "watch", "status", "plan", "kv get", "kv export", "acl * list", "acl * read", "operator raft list-peers", "operator autopilot get-config", "operator autopilot state", "snapshot save", "snapshot inspect", "intention get", "intention list", "intention check", "intention match", "config read", "config list", "services export", "peering list", "peering read", "job status", "job inspect", "job history", "job plan", "job validate", "node status", "alloc status", "alloc logs", "logs", "alloc fs", "var get", "var list", "namespace list", "namespace status", "server members", "deployment status", "deployment list", "eval status", "eval list", "acl policy list", "acl policy info", "service list", "service info", "ui", "fmt", "inspect", "login"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"kv put", "kv delete", "kv import", "acl * delete", "acl * update", "services register", "services deregister", "intention delete", "config write", "config delete", "snapshot restore", "maint", "leave", "join", "reload", "force-leave", "connect ca set-config", "operator autopilot set-config", "operator raft remove-peer", "job run", "job stop", "run", "stop", "node drain", "node eligibility", "alloc stop", "var put", "var purge", "namespace apply", "namespace delete", "deployment promote", "deployment fail", "system gc", "acl policy apply", "logout"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"exec", "event", "acl bootstrap", "acl * create", "intention create", "peering generate-token", "peering establish", "peering delete", "keygen", "keyring", "job dispatch", "job revert", "job periodic force", "job scale", "job restart", "alloc exec", "alloc restart", "alloc signal", "operator *"}}, Effect: "write"}},
-		Later:    rules46,
+		Later:    rules47,
 	},
 	{Name: "coreutils",
 		Names:    []string{"true", "false", "ls", "cat", "head", "tail", "uptime", "df", "du", "ps", "whoami", "id", "date", "uname", "hostname", "stat", "wc", "grep", "egrep", "fgrep", "zgrep", "find", "which", "test", "echo", "printf", "pwd", "md5sum", "sha256sum", "sha1sum", "cksum", "diff", "cmp", "file", "free", "vmstat", "iostat", "lsof", "ss", "netstat", "ip", "ifconfig", "ping", "traceroute", "whois", "env", "printenv", "sleep", "who", "w", "last", "lscpu", "lsblk", "blkid", "dmesg", "sort", "uniq", "cut", "journalctl", "readlink", "realpath", "basename", "dirname", "seq", "jq", "yq", "tree", "getent", "top"},
 		Values:   []string{"-d", "--date", "-n", "-c", "-f", "--format", "-u", "--unit", "-S", "--since", "-U", "--until", "-k", "-t", "-o", "-T", "-maxdepth", "-mindepth", "-name", "-iname", "-path", "-type", "-mtime", "-mmin", "-size", "-newer", "-perm", "-user", "-group"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Program: []string{"find"}, Flags: []string{"-delete"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"find"}, Flags: []string{"-exec*", "-ok*", "-fprint*", "-fls"}}, Effect: "unknown"}, {When: ruleset.When{Program: []string{"ip"}, Sub: []string{"* show", "* list", "* ls", "* get", "* lst"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"ip"}, Sub: []string{"* *"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"ifconfig"}, Sub: []string{"* *"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"hostname"}, Sub: []string{"*"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"hostname"}, Flags: []string{"-F", "--file", "-b", "--boot"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"date"}, Flags: []string{"-s", "--set"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"journalctl"}, Flags: []string{"--vacuum*", "--rotate", "--flush", "--relinquish-var"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"dmesg"}, Flags: []string{"-C", "--clear", "-c", "--read-clear"}}, Effect: "write"}, {When: ruleset.When{Program: []string{"sort"}, Flags: []string{"-o", "--output"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"yq"}, Flags: []string{"-i", "--inplace", "-y"}}, Effect: "unknown"}, {Effect: "read"}},
-		Later:    rules47,
+		Later:    rules48,
 	},
 	{Name: "cosign",
 		Values:  []string{"--key", "--certificate-identity", "--certificate-oidc-issuer", "--predicate", "--type", "--output", "--bundle", "--signature", "--certificate", "--identity-token", "-a", "--annotations", "--rekor-url", "--fulcio-url"},
 		Depth:   1,
 		Secrets: []string{"--identity-token", "--registry-password", "--registry-token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"verify*", "tree", "triangulate", "download", "manifest", "dockerfile", "public-key", "version", "login", "env", "initialize"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"copy", "clean", "save", "load", "upload"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"sign", "sign-blob", "attest", "attest-blob", "attach", "generate-key-pair", "import-key-pair"}}, Effect: "write"}},
-		Later:   rules48,
+		Later:   rules49,
 	},
 	{Name: "cqlsh",
 		Names:   []string{"cqlsh.py"},
 		Values:  []string{"-e", "--execute", "-f", "--file", "-u", "--username", "-p", "--password", "-k", "--keyspace", "--cqlshrc", "--connect-timeout", "--request-timeout", "--encoding"},
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"insert", "update", "delete", "create", "alter", "drop", "truncate", "grant", "revoke", "batch", "copy", "source", "use"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-f", "--file"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-e", "--execute"}, Words: []string{"select", "describe", "desc", "show", "list"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--version", "--help"}}, Effect: "read"}},
-		Later:   rules49,
+		Later:   rules50,
 	},
 	{Name: "ctest",
 		Marks:        []string{"the following tests failed"},
 		Values:       []string{"-R", "-E", "-L", "-C", "-j", "--test-dir", "--timeout"},
 		StdoutErrors: true,
-		Later:        rules50,
+		Later:        rules51,
 	},
 	{Name: "curl",
 		Marks:   []string{"curl: (", "connect tunnel failed", "from proxy after connect"},
@@ -330,7 +334,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"-u", "--user", "-U", "--proxy-user", "--oauth2-bearer", "--pass", "-b", "--cookie", "--proxy-pass", "--tlspassword"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-I", "--head", "-G", "--get", "-X=GET|HEAD|OPTIONS|PROPFIND", "--request=GET|HEAD|OPTIONS|PROPFIND"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-X=POST|PATCH|MKCOL|COPY|MOVE", "--request=POST|PATCH|MKCOL|COPY|MOVE"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--mail-rcpt"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-X=PUT|DELETE", "--request=PUT|DELETE", "-T", "--upload-file"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-X=*", "--request=*", "-d", "--data*", "-F", "--form*", "--json", "-Q", "--quote"}}, Effect: "write"}, {Effect: "read"}},
 		Chatter: ruleset.Pattern{{Expr: "Problem.{0,80}will retry in", Need: [][]string{[]string{"problem"}, []string{"will retry in"}}}},
-		Later:   rules51,
+		Later:   rules52,
 	},
 	{Name: "dart",
 		Names:        []string{"flutter"},
@@ -338,7 +342,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:        2,
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"pub publish", "pub lish"}, Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"pub publish", "pub lish", "pub uploader"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"test", "analyze", "doctor", "devices", "format", "info", "pub deps", "pub outdated", "pub token", "emulators", "drive"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"pub", "build", "compile", "clean", "create", "precache", "upgrade", "install", "gen-l10n", "fix"}}, Effect: "repeatable"}},
-		Later:        rules52,
+		Later:        rules53,
 	},
 	{Name: "dig",
 		Names:         []string{"delv", "kdig"},
@@ -347,7 +351,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors:  true,
 		Effects:       []ruleset.Effect{{Effect: "read"}},
 		JudgesSuccess: true,
-		Later:         rules53,
+		Later:         rules54,
 	},
 	{Name: "dnf",
 		Names:   []string{"dnf4", "dnf5", "yum", "microdnf", "tdnf"},
@@ -355,7 +359,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-c", "--config", "--installroot", "--releasever", "--setopt", "--repo", "--repoid", "--enablerepo", "--disablerepo", "-x", "--exclude", "--forcearch", "--downloaddir", "--destdir"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "info", "search", "provides", "whatprovides", "repolist", "repoquery", "check-update", "history", "check", "deplist", "repoinfo", "updateinfo", "leaves"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:   rules54,
+		Later:   rules55,
 	},
 	{Name: "docker",
 		Names:   []string{"podman", "nerdctl", "buildah", "docker-compose", "podman-compose"},
@@ -366,7 +370,7 @@ var builtinFiles = [...]ruleset.File{
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"run", "exec", "container run", "container exec", "compose run", "compose exec"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"exec", "container exec", "compose exec"}}, Effect: "inner", After: 1}, {When: ruleset.When{Sub: []string{"pull", "ps", "images", "inspect", "logs", "version", "info", "search", "stats", "top", "port", "history", "events", "diff", "login", "logout", "save", "export", "wait", "image pull", "image ls", "image inspect", "* ls", "* inspect", "* list", "system df", "manifest inspect", "compose pull", "compose ps", "compose logs", "compose config"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"push", "build", "tag", "load", "import", "buildx", "stop", "start", "restart", "rm", "rmi", "kill", "pause", "unpause", "image push", "image build", "compose up", "compose down", "compose build", "compose push", "compose stop", "compose start", "compose restart", "manifest push", "system prune", "* rm", "* prune", "cp", "up", "down", "bud"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"run", "create", "commit", "rename", "update", "exec", "* create", "container run", "compose run", "stack deploy", "service update", "swarm"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "Retrying in \\d+ second", Need: [][]string{[]string{"retrying in "}, []string{" second"}}}, {Expr: "level=warning", Need: [][]string{[]string{"level=warning"}}}},
-		Later:   rules55,
+		Later:   rules56,
 	},
 	{Name: "doctl",
 		Marks:   []string{"doctl auth init"},
@@ -374,7 +378,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   4,
 		Secrets: []string{"-t", "--access-token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"* create", "* * create", "* * * create", "* * * * create", "* * restore", "* * * restore", "* * snapshot", "* * rebuild", "* * fork", "* * reset", "* * invoke", "apps create-*", "* * add", "* * * add", "* * run*", "* * * run*", "* * import", "compute ssh", "* * resize", "* * power-cycle"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* delete", "* * delete", "* * * delete", "* * * * delete", "* update", "* * update", "* * * update", "* * * reset", "* * * start", "* * power-*", "* * shutdown", "* * reboot", "* * assign", "* * unassign", "* * attach", "* * detach", "* * * attach*", "* * * remove", "* * remove*", "* * add-*", "* * tag", "* * untag", "* * enable*", "* * disable*", "* * transfer", "* * * set", "* deploy", "* undeploy"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"version", "auth *", "account *", "balance *", "* list", "* * list", "* * * list", "* * * * list", "* get", "* * get", "* * * get", "* list-*", "* * list-*", "* logs", "* * logs", "* * * show", "* * * save", "registry login", "registry kubernetes-manifest", "* * wait", "* * connection", "* * * get-*", "* spec *", "* options *", "* * options *", "projects *", "invoice *"}}, Effect: "read"}},
-		Later:   rules56,
+		Later:   rules57,
 	},
 	{Name: "dotnet",
 		Names:        []string{"nuget", "msbuild"},
@@ -386,13 +390,13 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"nuget push", "push", "ef database"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "nuget list", "nuget locals", "package search", "sdk check", "--info", "search"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"restore", "build", "publish", "pack", "clean", "tool", "workload", "add", "remove", "format", "nuget add", "nuget delete", "new", "install", "update", "sln"}}, Effect: "repeatable"}},
 		Chatter:      ruleset.Pattern{{Expr: "Retrying .{1,60}Async", Need: [][]string{[]string{"retrying "}, []string{"async"}}}, {Expr: "request will now be retried", Need: [][]string{[]string{"request will now be retried"}}}, {Expr: "Beginning retry \\d", Need: [][]string{[]string{"beginning retry 0", "beginning retry 1", "beginning retry 2", "beginning retry 3", "beginning retry 4", "beginning retry 5", "beginning retry 6", "beginning retry 7", "beginning retry 8", "beginning retry 9"}}}},
-		Later:        rules57,
+		Later:        rules58,
 	},
 	{Name: "duplicity",
 		Values:  []string{"--encrypt-key", "--sign-key", "--include", "--exclude", "--include-filelist", "--exclude-filelist", "--volsize", "--archive-dir", "--name", "--full-if-older-than", "-t", "--time", "--restore-time", "--file-to-restore", "--path-to-restore", "--tempdir", "--ssh-options", "--gpg-options", "--num-retries"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"restore", "verify", "collection-status", "list-current-files"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"*://*"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:   rules58,
+		Later:   rules59,
 	},
 	{Name: "etcdctl",
 		Names:   []string{"etcdutl"},
@@ -400,13 +404,13 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--user", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"get", "watch", "version", "help", "endpoint *", "member list", "snapshot save", "snapshot status", "alarm list", "lease list", "lease timetolive", "user list", "user get", "role list", "role get", "auth status"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"put", "del", "check", "compact", "compaction", "defrag", "lease revoke", "lease keep-alive", "alarm disarm", "auth enable", "auth disable", "user delete", "user passwd", "user grant-role", "user revoke-role", "role grant-permission", "role revoke-permission", "role delete"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"txn", "lease", "member", "snapshot", "user", "role", "move-leader", "make-mirror", "lock", "elect", "migrate"}}, Effect: "write"}},
-		Later:   rules59,
+		Later:   rules60,
 	},
 	{Name: "fastlane",
 		Marks:   []string{"spaceship::", "fastlane finished with errors"},
 		Secrets: []string{"--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"deliver", "pilot", "supply", "upload_to_app_store", "upload_to_testflight", "upload_to_play_store", "appstore", "testflight", "release", "beta", "deploy", "submit", "firebase_app_distribution"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"actions", "lanes", "list", "env", "docs", "action"}}, Effect: "read"}},
-		Later:   rules60,
+		Later:   rules61,
 	},
 	{Name: "ffmpeg",
 		Names:    []string{"ffprobe", "ffplay", "avconv"},
@@ -414,24 +418,24 @@ var builtinFiles = [...]ruleset.File{
 		Values:   []string{"-i", "-c", "-codec", "-f", "-vf", "-af", "-filter_complex", "-map", "-ss", "-to", "-t", "-r", "-s", "-b", "-preset", "-crf", "-loglevel", "-v"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{Effect: "repeatable"}},
-		Later:    rules61,
+		Later:    rules62,
 	},
 	{Name: "flatpak",
 		Values:  []string{"--arch", "--branch", "--installation"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "info", "search", "history", "remotes", "remote-ls", "remote-info", "ps", "permissions", "permission-show", "document-list", "document-info"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "update", "upgrade", "uninstall", "remove", "mask", "pin", "override", "repair", "remote-add", "remote-delete", "remote-modify", "config", "make-current", "build-export", "build-update-repo"}}, Effect: "repeatable"}},
-		Later:   rules62,
+		Later:   rules63,
 	},
 	{Name: "flock",
 		Values: []string{"-w", "--wait", "--timeout", "-E", "--conflict-exit-code"},
-		Later:  rules63,
+		Later:  rules64,
 	},
 	{Name: "flux",
 		Values:  []string{"-n", "--namespace", "--context", "--kubeconfig", "--timeout", "--url", "--branch", "--path", "--owner", "--repository", "--source", "--interval", "--creds"},
 		Depth:   2,
 		Secrets: []string{"--creds", "--password", "--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"get", "check", "logs", "export", "tree", "diff", "build", "events", "stats", "trace", "version", "pull", "list", "debug", "completion", "envsubst"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--export"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"reconcile", "suspend", "resume", "delete", "create", "install", "uninstall", "bootstrap", "push", "tag"}}, Effect: "repeatable"}},
-		Later:   rules64,
+		Later:   rules65,
 	},
 	{Name: "gcloud",
 		Marks:   []string{"error: (gcloud."},
@@ -441,7 +445,7 @@ var builtinFiles = [...]ruleset.File{
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"compute ssh", "* compute ssh", "builds submit", "* builds submit", "run jobs execute", "dataflow jobs run"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"* create", "* * create", "* * * create", "* * * * create", "* create-*", "* * create-*", "* * * create-*", "* deploy", "* * deploy", "* * * deploy", "* submit", "* * submit", "* * submit *", "* * * submit", "* * execute", "* * * execute", "* * run", "* * * run", "* publish", "* * publish", "* * * publish", "* call", "* * call", "* * import", "* import *", "* * import *", "* * clone", "* * * clone", "* * insert", "* * restore", "* * * restore", "* * add", "* * * add", "* versions add", "compute ssh", "compute scp", "* compute ssh", "* * failover", "* * * failover", "logging write", "* * migrate", "* * promote*", "* * rotate*", "* * * access-token", "storage mv", "* * copy", "* * trigger", "* * * trigger"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* delete", "* * delete", "* * * delete", "* * * * delete", "* delete-*", "* * delete-*", "* * update", "* * * update", "* * * * update", "* * update-*", "* * * update-*", "* * set-*", "* * * set-*", "* * start", "* * stop", "* * * start", "* * * stop", "* * reset", "* * * reset", "* * resize", "* * * resize", "* enable", "* * enable", "* disable", "* * disable", "* add-*", "* * add-*", "* * * add-*", "* remove-*", "* * remove-*", "* * * remove-*", "* * attach-*", "* * detach-*", "* * patch", "* * * patch", "* * suspend", "* * resume", "storage cp", "storage rsync", "storage rm", "storage * update", "* cancel", "* * cancel", "* * undelete", "* * restart"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"info", "version", "help", "init", "config *", "auth *", "components *", "topic *", "* list", "* * list", "* * * list", "* * * * list", "* describe", "* * describe", "* * * describe", "* * * * describe", "* list-*", "* * list-*", "* * * list-*", "* * get-*", "* get-*", "* * * get-*", "* read", "* * read", "* * access", "* tail", "* * tail", "* * log", "* * wait", "* * * wait", "storage ls", "storage cat", "storage du", "storage hash", "* * lookup", "* search-*", "* * export", "* export"}}, Effect: "read"}},
 		Chatter: ruleset.Pattern{{Expr: "WARNING: Some requests (?:generated warnings|did not succeed)", Need: [][]string{[]string{"warning: some requests did not succeed", "warning: some requests generated warnings"}}}},
-		Later:   rules65,
+		Later:   rules66,
 	},
 	{Name: "gem",
 		Marks:        []string{"gem::remotefetcher", "gem::filepermissionerror"},
@@ -450,7 +454,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets:      []string{"--otp"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"push", "owner", "signin"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "search", "info", "specification", "outdated", "environment", "which", "contents", "dependency", "help", "server"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "update", "uninstall", "fetch", "build", "yank", "cleanup", "pristine", "sources", "unpack"}}, Effect: "repeatable"}},
-		Later:        rules66,
+		Later:        rules67,
 	},
 	{Name: "gh",
 		Marks:   []string{"gh auth login"},
@@ -458,7 +462,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"-b", "--body"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"api graphql"}, Words: []string{"mutation"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"api graphql"}, Flags: []string{"--input", "-F=query=@*", "--field=query=@*"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"api graphql"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=GET|HEAD", "--method=GET|HEAD"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=PUT|DELETE", "--method=PUT|DELETE"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=*", "--method=*", "-f", "-F", "--raw-field", "--field", "--input"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"api", "status", "browse", "version", "help", "completion", "search", "auth", "config", "alias", "* list", "* ls", "* view", "* status", "* diff", "* checks", "* download", "* checkout", "* watch", "* clone", "* verify", "* get", "attestation *", "extension *", "ruleset *", "repo sync", "* co"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* edit", "* delete", "* close", "* reopen", "* ready", "* lock", "* unlock", "* pin", "* unpin", "* upload", "* set", "* enable", "* disable", "* remove", "* cancel", "* archive", "* unarchive", "* rename", "cache delete", "* set-default", "* stop"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"* create", "* new", "* merge", "* comment", "* review", "* run", "* rerun", "* fork", "* transfer", "* import", "* add", "* develop", "* ssh", "* item-*", "* copy", "* update-branch", "* revert", "project", "codespace"}}, Effect: "write"}},
-		Later:   rules67,
+		Later:   rules68,
 	},
 	{Name: "git",
 		Marks:   []string{"fatal: unable to access", "could not read from remote repository", "error: rpc failed", "! [rejected]", "fatal: not a git repository", "automatic merge failed"},
@@ -466,14 +470,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"clone", "fetch", "ls-remote", "pull", "status", "log", "diff", "show", "fsck", "remote update", "remote show", "submodule update", "lfs fetch", "lfs pull", "rev-parse", "ls-files", "ls-tree", "cat-file", "describe", "grep", "blame", "archive", "checkout", "switch", "restore", "submodule status", "submodule sync", "gc", "prune", "bundle verify", "verify-commit"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"push", "lfs push", "add", "reset", "config", "init", "clean", "branch", "tag", "remote", "submodule", "worktree", "rm", "mv", "stash"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"send-email", "commit", "merge", "rebase", "cherry-pick", "revert", "am", "apply"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "a second time, aborting", Need: [][]string{[]string{"a second time, aborting"}}}, {Expr: "Retry scheduled", Need: [][]string{[]string{"retry scheduled"}}}},
-		Later:   rules68,
+		Later:   rules69,
 	},
 	{Name: "glab",
 		Values:  []string{"-R", "--repo", "-X", "--method", "-f", "--raw-field", "-F", "--field", "-H", "--header", "--input", "-g", "--group", "-t", "--title", "-d", "--description", "-b", "-a", "-l", "-p", "-P", "-m"},
 		Depth:   2,
 		Secrets: []string{"--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=GET|HEAD", "--method=GET|HEAD"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=PUT|DELETE", "--method=PUT|DELETE"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"api"}, Flags: []string{"-X=*", "--method=*", "-f", "-F", "--raw-field", "--field", "--input"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"api", "auth", "config", "version", "completion", "check-update", "* list", "* ls", "* view", "* show", "* diff", "* status", "* trace", "* checkout", "* clone", "* lint", "* get", "* download", "* artifact", "* export", "* search", "* issues", "* approvers"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* update", "* delete", "* close", "* reopen", "* set", "* subscribe", "* unsubscribe", "* approve", "* revoke", "* cancel", "* rebase", "* upload", "* archive"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"* create", "* new", "* merge", "* note", "* run", "* retry", "* trigger", "* fork", "* transfer", "* for", "* todo", "* add", "duo", "* publish"}}, Effect: "write"}},
-		Later:   rules69,
+		Later:   rules70,
 	},
 	{Name: "go",
 		Marks:    []string{"go: downloading ", "[build failed]", "go.sum:"},
@@ -481,21 +485,21 @@ var builtinFiles = [...]ruleset.File{
 		Depth:    2,
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "env", "version", "vet", "doc", "help", "mod graph", "mod why", "mod verify"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "install", "get", "mod", "clean", "fmt", "fix", "work", "telemetry", "tool"}}, Effect: "repeatable"}},
-		Later:    rules70,
+		Later:    rules71,
 	},
 	{Name: "gpg",
 		Names:   []string{"gpg2", "gpgv"},
 		Values:  []string{"-u", "--local-user", "-r", "--recipient", "-o", "--output", "--homedir", "--keyserver", "--passphrase", "--passphrase-file", "--passphrase-fd", "--pinentry-mode", "--keyring", "--default-key", "--cipher-algo"},
 		Secrets: []string{"--passphrase"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--gen-key", "--quick-*", "--full-*", "--generate-*", "--edit-key", "--sign-key", "--card-edit", "--change-passphrase"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--send-key*", "--recv-key*", "--receive-keys", "--refresh-keys", "--import*", "--delete-*", "--locate-*"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"--list-*", "-k", "-K", "--fingerprint", "--export", "--export-*", "--verify", "-d", "--decrypt", "-e", "--encrypt", "-s", "--sign", "-b", "--detach-sign", "--clear-sign", "--clearsign", "-c", "--symmetric", "--search-keys", "--dearmor", "--version"}}, Effect: "read"}},
-		Later:   rules71,
+		Later:   rules72,
 	},
 	{Name: "gradle",
 		Names:   []string{"gradlew", "gradlew.bat"},
 		Marks:   []string{"failure: build failed with an exception", "> task :"},
 		Values:  []string{"-p", "--project-dir", "-b", "--build-file", "-c", "--settings-file", "-g", "--gradle-user-home", "-I", "--init-script", "-x", "--exclude-task", "--tests"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"publish", "uploadarchives", "publishplugins", "publishtosonatype", "closeandreleasesonatypestagingrepository", "publishallpublicationstomavenrepository", "bintrayupload"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"tasks", "dependencies", "properties", "projects", "help", "dependencyinsight", "buildenvironment"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "assemble", "compileJava", "compileKotlin", "classes", "jar", "check", "clean", "publishToMavenLocal", "*assemble*", "*bundle*"}}, Effect: "repeatable"}},
-		Later:   rules72,
+		Later:   rules73,
 	},
 	{Name: "gsutil",
 		Marks:   []string{"resumableuploadexception", "resumabledownloadexception", "commandexception: "},
@@ -503,7 +507,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"ls", "cat", "du", "stat", "hash", "version", "help", "config", "test", "signurl", "iam get"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"cp", "rsync", "rm", "rb", "setmeta", "acl", "defacl", "iam", "cors", "lifecycle", "versioning", "web", "label", "rewrite", "retention", "pap", "ubla", "defstorageclass", "logging", "requesterpays", "rpo", "autoclass", "kms"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"mb", "mv", "compose", "notification", "hmac"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "Retrying\\.\\.\\.", Need: [][]string{[]string{"retrying..."}}}, {Expr: "WARNING: Retrying", Need: [][]string{[]string{"warning: retrying"}}}},
-		Later:   rules73,
+		Later:   rules74,
 	},
 	{Name: "helm",
 		Marks:   []string{"error: upgrade failed", "error: installation failed", "kubernetes cluster unreachable"},
@@ -511,14 +515,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--kube-token", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"install", "upgrade", "rollback", "uninstall", "delete"}, Flags: []string{"--dry-run", "--dry-run=client|server|true"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"list", "ls", "status", "get", "history", "show", "inspect", "search", "template", "lint", "pull", "fetch", "env", "version", "verify", "diff", "dependency", "dep", "repo", "registry", "completion", "plugin", "package", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"uninstall", "delete", "push", "create"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"install", "upgrade", "rollback", "test"}}, Effect: "write"}},
-		Later:   rules74,
+		Later:   rules75,
 	},
 	{Name: "helmfile",
 		Marks:   []string{"in ./helmfile.yaml: ", "in ./helmfile.yaml.gotmpl: "},
 		Values:  []string{"-b", "--helm-binary", "-f", "--file", "-e", "--environment", "--state-values-set", "--state-values-file", "--kube-context", "-n", "--namespace", "-l", "--selector", "--log-level", "--concurrency", "--args", "-c", "--chart", "--set", "--values"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"diff", "list", "template", "lint", "status", "build", "deps", "repos", "fetch", "version", "init", "cache", "show-dag", "write-values"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"destroy", "delete"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"apply", "sync", "charts", "test"}}, Effect: "write"}},
-		Later:   rules75,
+		Later:   rules76,
 	},
 	{Name: "heroku",
 		Names:   []string{"fly", "flyctl"},
@@ -527,7 +531,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"-t", "--access-token"},
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"run", "run:*", "ssh console", "machine run", "machine exec", "ps:exec", "console"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"run", "run:*", "ssh console", "machine *", "ps:exec", "apps:create", "apps create", "create", "releases:rollback", "pg:*", "postgres *", "launch"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"logs", "status", "releases", "apps", "ps", "config", "config:get", "apps:info", "info", "auth:*", "auth *", "pg:info", "domains", "platform", "version", "* list", "* show", "checks *", "doctor"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"deploy", "container:push", "container:release", "config:set", "config:unset", "ps:scale", "ps:restart", "scale *", "secrets set", "secrets unset", "apps destroy", "apps restart", "restart", "maintenance:*", "builds:create", "git:remote"}}, Effect: "repeatable"}},
-		Later:   rules76,
+		Later:   rules77,
 	},
 	{Name: "hf",
 		Names:   []string{"huggingface-cli"},
@@ -535,7 +539,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--create-pr"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"download", "whoami", "login", "logout", "env", "version", "scan-cache", "delete-cache", "auth *", "cache *", "repo list", "repo-files list"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"upload", "upload-large-folder", "repo delete", "repo-files *", "tag", "repo tag"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"repo", "jobs", "*-endpoints", "lfs-enable-largefiles"}}, Effect: "write"}},
-		Later:   rules77,
+		Later:   rules78,
 	},
 	{Name: "hg",
 		Names:   []string{"chg", "mercurial"},
@@ -544,14 +548,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"log", "status", "st", "diff", "cat", "identify", "id", "incoming", "in", "outgoing", "out", "heads", "tip", "summary", "verify", "annotate", "files", "paths", "branches", "tags", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"push", "pull", "clone", "update", "up", "checkout", "fetch", "bundle", "archive", "bookmark", "commit", "ci", "merge", "recover", "init", "unbundle"}}, Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "waiting for lock on", Need: [][]string{[]string{"waiting for lock on"}}}},
-		Later:   rules78,
+		Later:   rules79,
 	},
 	{Name: "host",
 		Names:        []string{"nslookup"},
 		Values:       []string{"-t", "-c", "-W", "-R", "-N", "-p"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "read"}},
-		Later:        rules79,
+		Later:        rules80,
 	},
 	{Name: "httpie",
 		Names:   []string{"http", "https", "xh", "xhs", "curlie", "ht"},
@@ -559,7 +563,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-a", "--auth", "-A", "--auth-type", "-o", "--output", "--timeout", "--proxy", "--verify", "--cert", "--cert-key", "-p", "--print", "-s", "--style", "--session", "--max-redirects", "--raw", "--boundary", "--bearer", "--http-version"},
 		Secrets: []string{"-a", "--auth", "--bearer", "--cert-key-pass"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--offline", "--version", "--help", "--curl"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"GET", "get", "HEAD", "head", "OPTIONS", "options"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"PUT", "put", "DELETE", "delete"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"POST", "post", "PATCH", "patch"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--raw", "-f", "--form", "-m", "--multipart", "-d", "-j"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* *==*"}}, Effect: "unknown"}, {When: ruleset.When{Sub: []string{"* *=*", "* * *=*", "* *@*"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--ignore-stdin", "-I"}}, Effect: "read"}, {Effect: "unknown"}},
-		Later:   rules80,
+		Later:   rules81,
 	},
 	{Name: "influx",
 		Values:   []string{"-t", "--token", "-o", "--org", "-b", "--bucket", "--host", "-f", "--file", "-n", "--name", "-i", "--id", "-c", "--active-config", "-p", "--precision", "-execute", "-database", "-host", "-port", "-username", "-password", "-format", "--org-id", "--bucket-id", "--configs-path"},
@@ -567,25 +571,25 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-t", "--token", "-password", "--password"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"write dryrun"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"query"}, Words: []string{"to", "http", "post", "delete", "drop", "set", "experimental"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"query", "ping", "version", "export", "backup", "* list", "* ls", "* find", "bucket-schema list", "config *", "config"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"delete", "* delete", "* update", "* set-active", "* inactive"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"*"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-execute", "-import"}, Words: []string{"insert", "create", "drop", "delete", "into", "grant", "revoke", "set", "alter", "kill", "import"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-execute"}, Words: []string{"select", "show", "explain"}}, Effect: "read"}},
-		Later:    rules81,
+		Later:    rules82,
 	},
 	{Name: "iptables",
 		Names:   []string{"ip6tables", "ebtables", "arptables", "iptables-nft", "iptables-legacy", "nft"},
 		Values:  []string{"-t", "--table", "-w", "--wait", "-p", "-s", "-d", "-i", "-o", "-j"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-L", "--list", "-S", "--list-rules", "-C", "--check"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-P", "--policy", "-F", "--flush", "-Z", "--zero", "-X"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-A", "--append", "-I", "--insert", "-D", "--delete", "-R", "--replace", "-N", "--new-chain", "-E", "-f", "--file"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "monitor", "describe"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"flush"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"add", "insert", "delete", "replace", "create", "rename", "reset"}}, Effect: "write"}},
-		Later:   rules82,
+		Later:   rules83,
 	},
 	{Name: "java",
 		Values:   []string{"-cp", "-classpath", "--class-path", "-jar", "-m", "--module", "-p", "--module-path", "--add-opens"},
 		LongDash: true,
-		Later:    rules83,
+		Later:    rules84,
 	},
 	{Name: "jest",
 		Names:        []string{"vitest"},
 		Marks:        []string{"test suites: "},
 		Values:       []string{"-c", "--config", "-t", "--testNamePattern", "--maxWorkers", "-w", "--project", "--reporter"},
 		StdoutErrors: true,
-		Later:        rules84,
+		Later:        rules85,
 	},
 	{Name: "k3s",
 		Names:   []string{"rke2"},
@@ -593,12 +597,12 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--token", "-t"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"kubectl get", "kubectl describe", "kubectl logs", "kubectl wait", "kubectl top", "kubectl version", "etcd-snapshot ls", "etcd-snapshot list", "check-config", "crictl ps", "crictl images", "crictl pull"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"kubectl apply", "kubectl delete", "etcd-snapshot delete", "etcd-snapshot prune"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"kubectl", "etcd-snapshot", "token", "secrets-encrypt", "certificate"}}, Effect: "write"}},
-		Later:   rules85,
+		Later:   rules86,
 	},
 	{Name: "kafka-console-producer",
 		Names:   []string{"kafka-console-producer.sh", "kafka-verifiable-producer", "kafka-producer-perf-test", "kafka-producer-perf-test.sh"},
 		Effects: []ruleset.Effect{{Effect: "write"}},
-		Later:   rules86,
+		Later:   rules87,
 	},
 	{Name: "kafka-topics",
 		Names:        []string{"kafka-topics.sh", "kafka-configs", "kafka-configs.sh", "kafka-consumer-groups", "kafka-consumer-groups.sh", "kafka-acls", "kafka-acls.sh", "kafka-console-consumer", "kafka-console-consumer.sh", "kafka-broker-api-versions", "kafka-broker-api-versions.sh", "kafka-get-offsets", "kafka-get-offsets.sh", "kafka-leader-election", "kafka-leader-election.sh"},
@@ -606,7 +610,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:       []string{"--bootstrap-server", "--topic", "--partitions", "--replication-factor", "--config", "--command-config", "--group", "--entity-type", "--entity-name", "--add-config", "--delete-config", "--to-offset", "--to-datetime", "--max-messages", "--timeout-ms", "--offset", "--partition", "--producer.config", "--consumer.config"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Flags: []string{"--create", "--reset-offsets", "--execute", "--election-type"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--delete", "--alter", "--add", "--remove"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"--group", "--consumer-property", "--consumer.config"}, Without: []string{"--describe", "--list", "--state", "--members"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--list", "--describe", "--version", "--help"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--from-beginning", "--max-messages"}}, Effect: "read"}},
-		Later:        rules87,
+		Later:        rules88,
 	},
 	{Name: "kcat",
 		Names:   []string{"kafkacat"},
@@ -614,13 +618,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-b", "-t", "-p", "-X", "-o", "-c", "-D", "-K", "-k", "-F", "-f", "-s", "-G", "-H", "-z", "-d", "-r"},
 		Secrets: []string{"-X"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-P", "-G"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-C", "-L", "-Q", "-V"}}, Effect: "read"}},
-		Later:   rules88,
+		Later:   rules89,
 	},
 	{Name: "kind",
 		Values:  []string{"--name", "-n", "--image", "--config", "--kubeconfig", "--wait"},
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"get", "version", "completion", "export"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"create", "delete", "load", "build"}}, Effect: "repeatable"}},
-		Later:   rules89,
+		Later:   rules90,
 	},
 	{Name: "kubectl",
 		Names:   []string{"oc", "k3s-kubectl", "microk8s.kubectl"},
@@ -631,68 +635,68 @@ var builtinFiles = [...]ruleset.File{
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"run", "exec", "debug"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"exec"}}, Effect: "inner", After: 1}, {When: ruleset.When{Flags: []string{"--dry-run=client|server"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"get", "describe", "logs", "top", "explain", "api-resources", "api-versions", "version", "cluster-info", "config", "diff", "wait", "auth", "kustomize", "rollout status", "rollout history", "port-forward", "events", "completion", "plugin"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"apply", "delete", "label", "annotate", "scale", "cordon", "uncordon", "drain", "taint", "set", "replace", "patch", "rollout undo", "rollout pause", "rollout resume", "autoscale", "certificate", "edit"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"create", "run", "expose", "exec", "attach", "cp", "debug", "rollout restart", "proxy"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "memcache\\.go", Need: [][]string{[]string{"memcache.go"}}}, {Expr: "request\\.go.{0,40}Waited for", Need: [][]string{[]string{"request.go"}, []string{"waited for"}}}},
-		Later:   rules90,
+		Later:   rules91,
 	},
 	{Name: "kustomize",
 		Values:  []string{"-o", "--output", "--load-restrictor"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"edit"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"build", "cfg", "version", "completion"}}, Effect: "read"}},
-		Later:   rules91,
+		Later:   rules92,
 	},
 	{Name: "ldapmodify",
 		Names:   []string{"ldapadd", "ldapdelete", "ldapmodrdn", "ldappasswd", "ldapexop"},
 		Values:  []string{"-H", "-h", "-p", "-D", "-w", "-y", "-f", "-S", "-o", "-l", "-Y", "-U", "-R", "-X", "-s", "-a"},
 		Secrets: []string{"-w", "-s", "-a"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules92,
+		Later:   rules93,
 	},
 	{Name: "ldapsearch",
 		Names:   []string{"ldapwhoami", "ldapcompare", "ldapurl"},
 		Values:  []string{"-H", "-h", "-p", "-D", "-w", "-y", "-b", "-s", "-l", "-z", "-o", "-f", "-Y", "-U", "-R", "-X"},
 		Secrets: []string{"-w"},
 		Effects: []ruleset.Effect{{Effect: "read"}},
-		Later:   rules93,
+		Later:   rules94,
 	},
 	{Name: "lftp",
 		Names:   []string{"lftpget"},
 		Values:  []string{"-e", "-c", "-f", "-u", "-p"},
 		Secrets: []string{"-u"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"put", "mput", "mirror", "rm", "mrm", "mv", "mkdir", "chmod", "rmdir"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-f"}}, Effect: "unknown"}, {Effect: "read"}},
-		Later:   rules94,
+		Later:   rules95,
 	},
 	{Name: "lint",
 		Names:        []string{"pre-commit", "eslint", "ruff", "flake8", "pylint", "mypy", "pyright", "black", "isort", "bandit", "pycodestyle", "pydocstyle", "codespell", "vulture", "prettier", "stylelint", "standard", "biome", "oxlint", "jshint", "tslint", "markdownlint", "htmlhint", "shellcheck", "shfmt", "yamllint", "ansible-lint", "hadolint", "actionlint", "tflint", "tfsec", "checkov", "cfn-lint", "kube-linter", "kubeconform", "rubocop", "standardrb", "brakeman", "reek", "phpcs", "phpstan", "psalm", "phpmd", "golangci-lint", "staticcheck", "gosec", "revive", "gofmt", "ktlint", "detekt", "checkstyle", "swiftlint", "swiftformat", "clang-tidy", "clang-format", "cppcheck", "cpplint", "credo", "sqlfluff", "buf", "spectral", "vale", "gitleaks", "commitlint", "typos", "lychee"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "repeatable"}},
-		Later:        rules95,
+		Later:        rules96,
 	},
 	{Name: "logger",
 		Names:   []string{"systemd-cat", "wall"},
 		Values:  []string{"-t", "--tag", "-p", "--priority", "-n", "--server", "-P", "--port", "-u", "--socket"},
 		Effects: []ruleset.Effect{{Effect: "write"}},
-		Later:   rules96,
+		Later:   rules97,
 	},
 	{Name: "lpr",
 		Names:   []string{"lp"},
 		Values:  []string{"-d", "-P", "-n", "-#", "-o", "-t", "-H", "-U"},
 		Effects: []ruleset.Effect{{Effect: "write"}},
-		Later:   rules97,
+		Later:   rules98,
 	},
 	{Name: "lvcreate",
 		Values:  []string{"-L", "--size", "-l", "--extents", "-n", "--name", "-V", "--virtualsize"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t", "--test"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-n", "--name"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules98,
+		Later:   rules99,
 	},
 	{Name: "lvextend",
 		Names:   []string{"lvreduce", "lvresize", "lvremove", "lvchange", "lvconvert", "lvrename", "vgcreate", "vgextend", "vgreduce", "vgremove", "vgchange", "pvcreate", "pvremove", "pvmove", "pvresize"},
 		Values:  []string{"-L", "--size", "-l", "--extents"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t", "--test"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-L=+*", "-L=-*", "--size=+*", "--size=-*", "-l=+*", "-l=-*", "--extents=+*", "--extents=-*"}}, Effect: "write"}, {Effect: "repeatable"}},
-		Later:   rules99,
+		Later:   rules100,
 	},
 	{Name: "lvs",
 		Names:   []string{"vgs", "pvs", "lvdisplay", "vgdisplay", "pvdisplay", "lvscan", "vgscan", "pvscan", "vgck", "pvck"},
 		Effects: []ruleset.Effect{{Effect: "read"}},
-		Later:   rules100,
+		Later:   rules101,
 	},
 	{Name: "lxc",
 		Names:   []string{"incus"},
@@ -700,7 +704,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"exec"}}, ExceptRead: true}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"exec"}}, Effect: "inner", After: 1}, {When: ruleset.When{Sub: []string{"list", "ls", "info", "version", "help", "monitor", "query", "* list", "* show", "* get", "file pull", "image export", "export"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"start", "stop", "restart", "delete", "rm", "pause", "resume", "config set", "config unset", "* set", "* unset", "* delete", "file push", "rename", "restore"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"launch", "init", "create", "copy", "cp", "move", "snapshot", "publish", "import", "* create", "* add", "image import", "image copy"}}, Effect: "write"}},
-		Later:   rules101,
+		Later:   rules102,
 	},
 	{Name: "mail",
 		Names:    []string{"mailx", "s-nail", "bsd-mailx", "mutt", "neomutt", "sendemail", "mpack", "nail"},
@@ -708,14 +712,14 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-xp", "-S"},
 		Effects:  []ruleset.Effect{{Effect: "write"}},
-		Later:    rules102,
+		Later:    rules103,
 	},
 	{Name: "make",
 		Names:        []string{"gmake", "bmake", "remake", "mingw32-make"},
 		Marks:        []string{"make: ***", "make[1]: ***"},
 		Values:       []string{"-C", "--directory", "-f", "--file", "-j", "--jobs", "-I", "-l", "-o", "-W"},
 		StdoutErrors: true,
-		Later:        rules103,
+		Later:        rules104,
 	},
 	{Name: "mc",
 		Names:   []string{"mcli"},
@@ -723,28 +727,28 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-C", "--config-dir", "--attr", "--limit-upload", "--limit-download"},
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"ls", "cat", "head", "find", "stat", "du", "diff", "tree", "share", "ready", "ping", "alias", "admin info", "admin trace", "* ls", "* list", "* info", "watch", "support *", "get", "update", "version"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"mirror", "cp", "rm", "rb", "put", "* set", "* remove", "* rm", "* enable", "* disable", "admin user", "admin policy", "tag", "retention", "legalhold", "ilm", "anonymous", "encrypt", "cors", "undo"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"mb", "mv", "pipe", "admin", "event", "replicate", "batch", "sql", "license", "idp"}}, Effect: "write"}},
-		Later:   rules104,
+		Later:   rules105,
 	},
 	{Name: "minikube",
 		Names:   []string{"k3d"},
 		Values:  []string{"-p", "--profile", "--driver", "--memory", "--cpus", "--kubernetes-version", "-n", "--namespace"},
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "ip", "logs", "version", "profile", "service", "docker-env", "podman-env", "* list", "dashboard", "options"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"start", "stop", "delete", "pause", "unpause", "addons enable", "addons disable", "image load", "image pull", "cache add", "cluster create", "cluster delete", "cluster start", "cluster stop", "image import", "config set"}}, Effect: "repeatable"}},
-		Later:   rules105,
+		Later:   rules106,
 	},
 	{Name: "mix",
 		Names:        []string{"rebar3"},
 		Depth:        1,
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"hex.publish", "hex.retire", "hex.user", "ecto.gen.*", "phx.gen.*", "run", "hex publish"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"test", "format", "credo", "dialyzer", "help", "deps", "hex.info", "hex.search", "hex.outdated", "phx.routes", "xref", "ecto.migrations"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"deps.*", "compile", "release", "clean", "local.*", "archive.*", "ecto.migrate", "ecto.create", "assets.*", "get-deps"}}, Effect: "repeatable"}},
-		Later:        rules106,
+		Later:        rules107,
 	},
 	{Name: "mongodump",
 		Names:   []string{"mongoexport", "bsondump", "mongostat", "mongotop"},
 		Values:  []string{"--uri", "-h", "--host", "--port", "-u", "--username", "-p", "--password", "-d", "--db", "-c", "--collection", "-q", "--query", "-o", "--out", "--authenticationDatabase"},
 		Secrets: []string{"-p", "--password", "--uri"},
 		Effects: []ruleset.Effect{{Effect: "read"}},
-		Later:   rules107,
+		Later:   rules108,
 	},
 	{Name: "mongorestore",
 		Names:   []string{"mongoimport", "mongofiles"},
@@ -752,7 +756,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"--uri", "-h", "--host", "--port", "-u", "--username", "-p", "--password", "-d", "--db", "-c", "--collection", "--file", "--type", "--mode", "--upsertFields", "--nsInclude", "--nsExclude", "--nsFrom", "--nsTo", "--authenticationDatabase", "-j"},
 		Secrets: []string{"-p", "--password", "--uri"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dryRun", "--version", "--help"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--upsert", "--mode=upsert"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules108,
+		Later:   rules109,
 	},
 	{Name: "mongosh",
 		Names:   []string{"mongo"},
@@ -760,20 +764,20 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"--eval", "-u", "--username", "-p", "--password", "--host", "--port", "--authenticationDatabase", "--authenticationMechanism", "-f", "--file", "--tlsCAFile", "--tlsCertificateKeyFile"},
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-f", "--file"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"*.js", "* *.js", "* * *.js"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"insertone", "insertmany", "insert", "bulkwrite", "updateone", "updatemany", "update", "replaceone", "deleteone", "deletemany", "remove", "drop", "dropdatabase", "dropindex", "dropindexes", "createindex", "createindexes", "createcollection", "createview", "renamecollection", "save", "findandmodify", "findoneandupdate", "findoneandreplace", "findoneanddelete", "runcommand", "admincommand", "out", "merge", "load", "initiate", "reconfig", "add", "stepdown", "createuser", "updateuser", "dropuser", "changeuserpassword", "grantrolestouser", "foreach", "shutdownserver", "require", "mapreduce", "addshard", "shardcollection", "enablesharding", "killop", "fsynclock"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--eval"}, Words: []string{"find", "findone", "countdocuments", "estimateddocumentcount", "count", "distinct", "aggregate", "stats", "status", "hello", "ismaster", "ping", "getcollectionnames", "getcollectioninfos", "getindexes", "explain", "serverstatus", "version", "currentop", "show"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--version", "--help"}}, Effect: "read"}},
-		Later:   rules109,
+		Later:   rules110,
 	},
 	{Name: "mount",
 		Names:   []string{"umount", "mount.nfs", "mount.cifs", "swapon", "swapoff", "fusermount", "fusermount3"},
 		Values:  []string{"-t", "--types", "-o", "--options"},
 		Effects: []ruleset.Effect{{Effect: "repeatable"}},
-		Later:   rules110,
+		Later:   rules111,
 	},
 	{Name: "msmtp",
 		Names:   []string{"msmtpq", "msmtp-enqueue.sh"},
 		Marks:   []string{"msmtp: "},
 		Values:  []string{"-a", "--account", "-C", "--file", "-f", "-X", "--logfile", "-F"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-S", "--serverinfo", "-P", "--pretend", "--version", "--help"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules111,
+		Later:   rules112,
 	},
 	{Name: "mvn",
 		Names:        []string{"mvnw", "mvnd", "mvnDebug"},
@@ -782,14 +786,14 @@ var builtinFiles = [...]ruleset.File{
 		LongDash:     true,
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Words: []string{"deploy", "release:perform", "deploy:deploy", "deploy:deploy-file"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"dependency:tree", "help:effective-pom", "help:evaluate", "versions:display-dependency-updates", "--version", "-v"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"compile", "package", "install", "verify", "validate", "clean", "dependency:go-offline", "dependency:resolve", "test-compile", "site"}}, Effect: "repeatable"}},
-		Later:        rules112,
+		Later:        rules113,
 	},
 	{Name: "mysql",
 		Names:   []string{"mariadb", "mysqlsh", "mycli"},
 		Values:  []string{"-h", "--host", "-P", "--port", "-u", "--user", "-D", "--database", "-e", "--execute", "-S", "--socket", "--default-character-set", "--defaults-file", "--defaults-extra-file", "--ssl-ca", "--ssl-cert", "--ssl-key", "--connect-timeout"},
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"insert", "update", "delete", "replace", "create", "alter", "drop", "truncate", "grant", "revoke", "call", "do", "load", "source", "global", "persist", "lock", "rename", "optimize", "repair", "kill", "into", "import", "install", "flush", "reset", "prepare", "handler"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-e", "--execute"}, Words: []string{"select", "show", "explain", "describe", "desc", "values", "table"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-V", "--version", "-?", "--help"}}, Effect: "read"}, {When: ruleset.When{Without: []string{"-e", "--execute"}}, Effect: "write"}},
-		Later:   rules113,
+		Later:   rules114,
 	},
 	{Name: "mysqladmin",
 		Names:   []string{"mariadb-admin"},
@@ -798,7 +802,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"ping", "status", "extended-status", "processlist", "variables", "version"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"flush-*", "refresh", "reload", "start-*", "stop-*"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"create", "drop", "kill", "password", "shutdown"}}, Effect: "write"}},
-		Later:   rules114,
+		Later:   rules115,
 	},
 	{Name: "mysqldump",
 		Names:   []string{"mariadb-dump", "mysqlpump", "mydumper"},
@@ -806,51 +810,51 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-h", "--host", "-P", "--port", "-u", "--user", "-r", "--result-file", "-w", "--where", "-S", "--socket", "--ignore-table", "--defaults-file", "--defaults-extra-file", "-T", "--tab"},
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--delete-master-logs", "--delete-source-logs", "-F", "--flush-logs"}}, Effect: "write"}, {Effect: "read"}},
-		Later:   rules115,
+		Later:   rules116,
 	},
 	{Name: "nats",
 		Values:  []string{"-s", "--server", "--user", "--password", "--creds", "--nkey", "--tlscert", "--tlskey", "--tlsca", "--timeout", "--context", "-H", "--count", "--queue", "--js-domain"},
 		Depth:   2,
 		Secrets: []string{"--password", "--user"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"sub", "subscribe"}, Flags: []string{"--ack", "--queue", "--durable", "--stream"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"sub", "stream info", "stream ls", "stream list", "stream view", "stream get", "stream report", "stream backup", "stream state", "consumer info", "consumer ls", "consumer report", "kv get", "kv ls", "kv history", "kv watch", "kv status", "object get", "object ls", "object info", "server list", "server ls", "server ping", "server info", "server report", "server check", "server request", "server watch", "account info", "rtt", "latency", "events", "context *", "cheat"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"kv del", "kv purge", "stream rm", "stream edit", "stream purge", "consumer rm", "consumer edit", "object put", "object rm", "kv rm"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"pub", "publish", "request", "req", "reply", "bench", "stream add", "stream restore", "consumer add", "consumer next", "kv add", "kv put", "kv create", "kv update", "object add", "*"}}, Effect: "write"}},
-		Later:   rules116,
+		Later:   rules117,
 	},
 	{Name: "nc",
 		Names:   []string{"ncat", "netcat", "nc.openbsd", "nc.traditional"},
 		Values:  []string{"-w", "-p", "-s", "-x", "-X", "-i", "-q", "-G", "-e", "-c", "--wait"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-z"}}, Effect: "read"}},
-		Later:   rules117,
+		Later:   rules118,
 	},
 	{Name: "ninja",
 		Names:        []string{"samu", "ninja-build", "meson"},
 		Marks:        []string{"ninja: build stopped", "ninja: error: "},
 		Values:       []string{"-C", "-f", "-j", "-k", "-l", "-t", "-d", "-w"},
 		StdoutErrors: true,
-		Later:        rules118,
+		Later:        rules119,
 	},
 	{Name: "nix",
 		Names:   []string{"nix-build", "nix-channel", "nix-collect-garbage", "nix-copy-closure", "nix-instantiate", "nix-prefetch-url", "nixos-rebuild", "home-manager", "darwin-rebuild"},
 		Values:  []string{"-A", "--attr", "-I", "-f", "--file", "-o", "--out-link", "--to", "--from", "-j", "--max-jobs", "--cores"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--rollback"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"profile rollback"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"search", "eval", "show-config", "path-info", "why-depends", "log", "hash", "flake show", "flake metadata", "flake check", "store ls", "store ping", "doctor", "derivation"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "copy", "flake", "profile", "store", "registry", "upgrade-nix", "switch", "boot", "dry-build"}}, Effect: "repeatable"}},
-		Later:   rules119,
+		Later:   rules120,
 	},
 	{Name: "nmap",
 		Names:   []string{"masscan", "arp-scan", "mtr", "tcping", "fping"},
 		Effects: []ruleset.Effect{{Effect: "read"}},
-		Later:   rules120,
+		Later:   rules121,
 	},
 	{Name: "nmcli",
 		Values:  []string{"-f", "--fields", "-g", "--get-values", "-w", "--wait", "-m", "--mode"},
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"* add", "c* clone", "c* import", "c* mod", "c* modify", "d* wifi connect", "d* wifi hotspot"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* show", "* status", "* list", "d* wifi list", "d* wifi rescan", "* monitor"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"c* up", "c* down", "c* reload", "c* delete", "d* connect", "d* disconnect", "d* reapply", "networking *", "radio *"}}, Effect: "repeatable"}},
-		Later:   rules121,
+		Later:   rules122,
 	},
 	{Name: "node",
 		Names:   []string{"nodejs", "bun", "deno", "tsx", "ts-node"},
 		Values:  []string{"-r", "--require", "--import", "-e", "--eval", "-p", "--print", "-C"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Program: []string{"bun", "deno"}, Flags: []string{"--dry-run"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"bun", "deno"}, Sub: []string{"publish"}}, Effect: "write"}, {When: ruleset.When{Program: []string{"bun"}, Sub: []string{"install", "i", "add", "a", "remove", "rm", "update", "link", "unlink", "patch", "pm cache", "outdated", "upgrade", "build", "create", "init"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"deno"}, Sub: []string{"install", "i", "add", "remove", "cache", "compile", "bundle", "fmt", "upgrade", "uninstall", "vendor"}}, Effect: "repeatable"}, {When: ruleset.When{Program: []string{"bun"}, Sub: []string{"test", "pm *"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"deno"}, Sub: []string{"test", "check", "lint", "info", "doc", "bench", "outdated", "types"}}, Effect: "read"}},
-		Later:   rules122,
+		Later:   rules123,
 	},
 	{Name: "npm",
 		Names:   []string{"npx", "cnpm"},
@@ -860,13 +864,13 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--otp", "--_auth", "--_authToken"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"publish", "unpublish", "deprecate", "version", "adduser", "login", "token", "owner", "team", "hook", "star"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"install", "i", "ci", "add", "update", "up", "uninstall", "remove", "rm", "rebuild", "dedupe", "prune", "audit", "link", "dist-tag", "cache", "config", "set", "pkg", "install-test", "it", "clean-install", "install-ci-test", "cit"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"view", "info", "show", "search", "ls", "list", "outdated", "ping", "whoami", "pack", "explain", "query", "fund", "doctor", "root", "prefix", "bin", "help", "test", "t"}}, Effect: "read"}},
 		Chatter: ruleset.Pattern{{Expr: "npm (?:warn|WARN|http)\\b", Need: [][]string{[]string{"npm http", "npm warn"}}}, {Expr: "attempt \\d failed with", Need: [][]string{[]string{"attempt 0 failed with", "attempt 1 failed with", "attempt 2 failed with", "attempt 3 failed with", "attempt 4 failed with", "attempt 5 failed with", "attempt 6 failed with", "attempt 7 failed with", "attempt 8 failed with", "attempt 9 failed with"}}}},
-		Later:   rules123,
+		Later:   rules124,
 	},
 	{Name: "ollama",
 		Values:  []string{"-f", "--file", "--keepalive", "--format", "-q", "--quantize"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"pull", "list", "ls", "ps", "show", "run", "stop", "help"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--version", "-v"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"push", "rm", "cp", "create"}}, Effect: "repeatable"}},
-		Later:   rules124,
+		Later:   rules125,
 	},
 	{Name: "openai",
 		Names:   []string{"llm", "anthropic"},
@@ -874,7 +878,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"-k", "--key", "--api-key", "--value"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"keys set"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-T", "--tool", "--functions"}}, Effect: "unknown"}, {When: ruleset.When{Sub: []string{"install", "uninstall", "embed*", "api *upload", "api files.create", "api files.delete", "api fine_tun*", "tools *"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"api chat.*", "api completions.*", "api models.*", "api *.list", "api *.retrieve", "api image.*", "api audio.*", "prompt", "models", "logs *", "logs", "keys", "plugins", "similar", "templates *", "aliases *"}}, Effect: "read"}},
-		Later:   rules125,
+		Later:   rules126,
 	},
 	{Name: "openssl",
 		Names:    []string{"libressl"},
@@ -883,38 +887,38 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-pass", "-passin", "-passout", "-k", "-K"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"ca", "ts"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"s_client", "s_time", "verify", "x509", "dgst", "version", "ciphers", "asn1parse", "crl", "ocsp", "speed", "errstr", "prime", "sha256", "md5"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:    rules126,
+		Later:    rules127,
 	},
 	{Name: "packer",
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"validate", "inspect", "version", "console", "plugins installed", "plugins required"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"fmt", "init", "fix", "plugins"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"build"}}, Effect: "write"}},
-		Later:   rules127,
+		Later:   rules128,
 	},
 	{Name: "pacman",
 		Names:    []string{"yay", "paru", "pamac"},
 		Values:   []string{"--dbpath", "-b", "-r", "--root", "--config", "--cachedir"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Flags: []string{"-Q*", "-Ss*", "-Si*", "-Sl*", "-Sg*", "-F*", "-T*", "--query", "--files", "--deptest", "-V", "-Sp*"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-S*", "-R*", "-U*", "-D*", "--sync", "--remove", "--upgrade", "--database"}}, Effect: "repeatable"}},
-		Later:    rules128,
+		Later:    rules129,
 	},
 	{Name: "parallel",
 		Names:   []string{"sem"},
 		Values:  []string{"-a", "--arg-file", "-j", "--jobs", "-N", "-n", "--max-args", "-L", "-d", "--delimiter", "-I", "-S", "--sshlogin", "--joblog", "--results", "--timeout", "--delay", "--retries", "--tmpdir", "--workdir", "-C", "--colsep", "--id", "--halt", "--memfree", "--load", "--tagstring"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run"}}, Effect: "read"}, {Effect: "inner"}},
-		Later:   rules129,
+		Later:   rules130,
 	},
 	{Name: "php",
 		Names:        []string{"artisan"},
 		Values:       []string{"-d", "-c", "-r", "-f", "-S", "-t"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"artisan *:list", "artisan list", "artisan route:*", "artisan about", "artisan test", "artisan *:status"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"artisan migrate", "artisan config:*", "artisan cache:*", "artisan view:*", "artisan optimize*", "artisan storage:link", "artisan down", "artisan up", "artisan queue:restart"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"artisan tinker", "artisan migrate:*", "artisan db:*", "artisan make:*", "artisan queue:*", "artisan schedule:*"}}, Effect: "write"}},
-		Later:        rules130,
+		Later:        rules131,
 	},
 	{Name: "phpunit",
 		Names:        []string{"pest", "paratest", "rspec", "minitest", "mocha", "ava", "tap", "karma"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "read"}},
-		Later:        rules131,
+		Later:        rules132,
 	},
 	{Name: "pip",
 		Names:   []string{"pip3", "pipx", "pip-compile", "pip-sync", "pip-tools"},
@@ -924,7 +928,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--index-url", "-i", "--extra-index-url", "--proxy"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"download", "list", "show", "freeze", "check", "search", "index", "config", "cache", "hash", "wheel"}}, Effect: "read"}, {Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "WARNING: Retrying", Need: [][]string{[]string{"warning: retrying"}}}, {Expr: "Retry\\(total", Need: [][]string{[]string{"retry(total"}}}},
-		Later:   rules132,
+		Later:   rules133,
 	},
 	{Name: "playwright",
 		Marks:        []string{"npx playwright install", "browsertype.launch"},
@@ -932,7 +936,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:        1,
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"install", "install-deps", "uninstall"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"show-report", "show-trace", "merge-reports", "screenshot", "pdf"}}, Effect: "read"}},
-		Later:        rules133,
+		Later:        rules134,
 	},
 	{Name: "pnpm",
 		Marks:        []string{"err_pnpm_"},
@@ -942,14 +946,14 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish", "deprecate", "dist-tag"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "ls", "why", "outdated", "audit", "view", "info", "licenses", "root", "bin", "config"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "i", "ci", "add", "update", "up", "remove", "rm", "fetch", "import", "link", "unlink", "rebuild", "prune", "dedupe", "store", "env", "setup", "self-update"}}, Effect: "repeatable"}},
 		Chatter:      ruleset.Pattern{{Expr: "Will retry in \\d", Need: [][]string{[]string{"will retry in 0", "will retry in 1", "will retry in 2", "will retry in 3", "will retry in 4", "will retry in 5", "will retry in 6", "will retry in 7", "will retry in 8", "will retry in 9"}}}},
-		Later:        rules134,
+		Later:        rules135,
 	},
 	{Name: "poetry",
 		Values:  []string{"-C", "--directory", "-P", "--project", "-r", "--repository", "-u", "--username", "-p", "--password", "--cert", "--client-cert", "--dist-dir"},
 		Depth:   1,
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"show", "check", "search", "about", "list", "version", "env info", "env list", "config"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "add", "update", "remove", "lock", "build", "export", "sync", "init", "new", "self", "cache", "env"}}, Effect: "repeatable"}},
-		Later:   rules135,
+		Later:   rules136,
 	},
 	{Name: "psql",
 		Names:   []string{"pg_dump", "pg_restore", "pg_dumpall", "pg_basebackup", "pgbench", "vacuumdb", "createdb", "dropdb", "createuser", "dropuser", "reindexdb", "pg_isready"},
@@ -957,7 +961,7 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-h", "--host", "-p", "--port", "-U", "--username", "-d", "--dbname", "-c", "--command", "-f", "--file", "-v", "--set", "--variable", "-o", "--output", "-F", "-P", "-R", "-T", "-L", "-t", "-n", "-N", "-j", "-Z", "-E"},
 		Secrets: []string{"-W"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--version", "--help", "-?", "-V"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"pg_dump", "pg_dumpall", "pg_isready", "pg_basebackup"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"pg_restore"}, Flags: []string{"-l", "--list"}}, Effect: "read"}, {When: ruleset.When{Program: []string{"pg_restore", "pgbench", "createdb", "createuser"}}, Effect: "write"}, {When: ruleset.When{Program: []string{"vacuumdb", "reindexdb", "dropdb", "dropuser"}}, Effect: "repeatable"}, {When: ruleset.When{Words: []string{"insert", "update", "delete", "merge", "create", "alter", "drop", "truncate", "grant", "revoke", "call", "do", "vacuum", "refresh", "nextval", "setval", "copy"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"select", "show", "explain", "with", "values", "table"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-f", "--file"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-l", "--list"}}, Effect: "read"}, {When: ruleset.When{Without: []string{"-c", "--command"}}, Effect: "write"}},
-		Later:   rules136,
+		Later:   rules137,
 	},
 	{Name: "pulumi",
 		Marks:   []string{"pulumi:pulumi:stack", "error: the stack is currently locked by"},
@@ -965,31 +969,31 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Remote:  []ruleset.Remote{{When: ruleset.When{Flags: []string{"--remote*"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"preview", "pre", "about", "version", "whoami", "logs", "console", "schema", "login", "logout", "stack ls", "stack output", "stack export", "stack history", "stack graph", "stack select", "config get", "plugin ls", "plugin install", "install", "package get-schema", "state upgrade"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"destroy", "down", "refresh", "cancel", "config", "stack tag", "stack rm", "state unprotect", "state delete", "plugin"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"up", "update", "import", "new", "watch", "stack init", "stack import", "stack rename", "state", "convert"}}, Effect: "write"}},
-		Later:   rules137,
+		Later:   rules138,
 	},
 	{Name: "puppet",
 		Marks:   []string{"could not retrieve catalog from remote server"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"lookup", "facts", "config", "help", "parser", "describe", "module list"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:   rules138,
+		Later:   rules139,
 	},
 	{Name: "pytest",
 		Names:        []string{"py.test"},
 		Values:       []string{"-k", "-m", "-p", "-c", "-n", "-o", "-W", "--rootdir", "--tb", "--junitxml", "--maxfail", "--durations", "--cov"},
 		StdoutErrors: true,
-		Later:        rules139,
+		Later:        rules140,
 	},
 	{Name: "python",
 		Names:  []string{"python2", "python3", "pypy", "pypy3", "py"},
 		Values: []string{"-c", "-m", "-W", "-X"},
-		Later:  rules140,
+		Later:  rules141,
 	},
 	{Name: "rabbitmqadmin",
 		Values:  []string{"-H", "--host", "-P", "--port", "-V", "--vhost", "-u", "--username", "-p", "--password", "-U", "--base-uri", "-c", "--config", "-f", "--format", "-S", "--sort"},
 		Depth:   2,
 		Secrets: []string{"-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"get", "get messages"}, Words: []string{"ack_requeue_false", "reject_requeue_false"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"list", "show", "export", "help", "definitions export", "health_check *"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"declare", "delete", "import", "purge", "close", "definitions import"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"*"}}, Effect: "write"}},
-		Later:   rules141,
+		Later:   rules142,
 	},
 	{Name: "rabbitmqctl",
 		Names:   []string{"rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-upgrade"},
@@ -997,14 +1001,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--erlang-cookie"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "ping", "list_*", "list", "environment", "check_*", "await_*", "wait", "help", "version", "report", "node_health_check", "cluster_status", "is_*", "observer", "memory_breakdown", "eval_file", "info"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"add_user", "eval", "rotate_logs", "hard_reboot"}}, Effect: "write"}, {Effect: "repeatable"}},
-		Later:   rules142,
+		Later:   rules143,
 	},
 	{Name: "rake",
 		Names:   []string{"rails"},
 		Values:  []string{"-f", "--rakefile", "-e", "--environment"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-T", "--tasks", "--prereqs", "-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"routes", "about", "notes", "stats", "test*", "spec", "db:version", "db:migrate:status", "zeitwerk:check"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"db:migrate", "db:create", "db:drop", "db:prepare", "db:schema:*", "assets:*", "db:test:prepare"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"db:*", "release", "generate", "g", "destroy", "data:*", "runner"}}, Effect: "write"}},
-		Later:   rules143,
+		Later:   rules144,
 	},
 	{Name: "rclone",
 		Marks:   []string{"failed to copy with ", "failed to sync with ", "failed to create file system for"},
@@ -1013,7 +1017,7 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--rc-pass", "--s3-secret-access-key", "--sftp-pass", "--webdav-pass", "--ftp-pass", "--password-command"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"ls", "lsl", "lsd", "lsf", "lsjson", "check", "cryptcheck", "checksum", "cat", "size", "md5sum", "sha1sum", "hashsum", "about", "listremotes", "tree", "ncdu", "link", "version", "config", "mount", "serve", "test", "obscure", "cryptdecode"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"copy", "copyto", "sync", "delete", "deletefile", "purge", "mkdir", "rmdir", "rmdirs", "cleanup", "touch", "settier", "dedupe", "copyurl", "bisync"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"move", "moveto", "rcat", "backend", "rc"}}, Effect: "write"}},
 		Chatter: ruleset.Pattern{{Expr: "Attempt \\d+/\\d+ failed", Need: [][]string{[]string{"attempt "}, []string{" failed"}}}, {Expr: "low level retry", Need: [][]string{[]string{"low level retry"}}}, {Expr: "Can.t retry", Need: [][]string{[]string{"t retry"}, []string{"can"}}}},
-		Later:   rules144,
+		Later:   rules145,
 	},
 	{Name: "redis-cli",
 		Names:         []string{"valkey-cli", "keydb-cli"},
@@ -1023,7 +1027,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors:  true,
 		Effects:       []ruleset.Effect{{When: ruleset.When{Flags: []string{"--pipe", "--eval", "--cluster", "--functions-rdb", "-r"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--scan", "--bigkeys", "--memkeys", "--hotkeys", "--latency", "--latency-history", "--latency-dist", "--intrinsic-latency", "--stat", "--rdb", "--lru-test", "-v", "--version", "--help"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"nx", "xx", "incr", "gt", "lt", "ifeq", "store", "storedist"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"ping", "PING", "echo", "ECHO", "get", "GET", "mget", "MGET", "strlen", "STRLEN", "getrange", "GETRANGE", "getbit", "GETBIT", "exists", "EXISTS", "ttl", "TTL", "pttl", "PTTL", "type", "TYPE", "keys", "KEYS", "scan", "SCAN", "hget", "HGET", "hmget", "HMGET", "hgetall", "HGETALL", "hkeys", "HKEYS", "hvals", "HVALS", "hlen", "HLEN", "hexists", "HEXISTS", "hscan", "HSCAN", "lrange", "LRANGE", "llen", "LLEN", "lindex", "LINDEX", "smembers", "SMEMBERS", "sismember", "SISMEMBER", "scard", "SCARD", "sinter", "SINTER", "sunion", "SUNION", "sdiff", "SDIFF", "zrange", "ZRANGE", "zrevrange", "ZREVRANGE", "zrangebyscore", "ZRANGEBYSCORE", "zscore", "ZSCORE", "zcard", "ZCARD", "zcount", "ZCOUNT", "zrank", "ZRANK", "xrange", "XRANGE", "xrevrange", "XREVRANGE", "xlen", "XLEN", "xread", "XREAD", "info", "INFO", "dbsize", "DBSIZE", "time", "TIME", "role", "ROLE", "lastsave", "LASTSAVE", "dump", "DUMP", "memory usage", "MEMORY USAGE", "config get", "CONFIG GET", "client list", "CLIENT LIST", "slowlog get", "SLOWLOG GET", "cluster info", "CLUSTER INFO", "cluster nodes", "CLUSTER NODES", "object *", "OBJECT *", "subscribe", "SUBSCRIBE", "psubscribe", "PSUBSCRIBE", "monitor", "MONITOR", "sentinel get-master-addr-by-name", "sentinel masters", "xinfo *", "XINFO *"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"set", "SET", "mset", "MSET", "setex", "SETEX", "psetex", "PSETEX", "setrange", "SETRANGE", "setbit", "SETBIT", "hset", "HSET", "hmset", "HMSET", "hdel", "HDEL", "sadd", "SADD", "srem", "SREM", "zadd", "ZADD", "zrem", "ZREM", "del", "DEL", "unlink", "UNLINK", "expire", "EXPIRE", "pexpire", "PEXPIRE", "expireat", "EXPIREAT", "persist", "PERSIST", "pfadd", "PFADD", "lset", "LSET", "config set", "CONFIG SET", "config rewrite", "bgsave", "BGSAVE", "save", "SAVE", "bgrewriteaof", "script load", "SCRIPT LOAD", "replicaof", "REPLICAOF", "xack", "XACK"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"*"}}, Effect: "write"}},
 		JudgesSuccess: true,
-		Later:         rules145,
+		Later:         rules146,
 	},
 	{Name: "restic",
 		Names:   []string{"rustic", "resticprofile", "autorestic"},
@@ -1031,25 +1035,25 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-r", "--repo", "-p", "--password-file", "--password-command", "-o", "--option", "--cache-dir", "--limit-upload", "--limit-download", "-e", "--exclude", "--exclude-file", "--iexclude", "--files-from", "--tag", "--host", "-H", "--path", "--target", "-t", "-i", "--include", "--retry-lock", "--keep-last", "--keep-daily", "--keep-weekly", "--keep-monthly", "--cacert", "--key-hint", "--repository-file", "--parent", "--read-data-subset"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"snapshots", "ls", "find", "stats", "check", "cat", "diff", "dump", "list", "mount", "version", "self-update", "restore", "cache", "key list"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"backup", "forget", "prune", "unlock", "copy", "tag", "rebuild-index", "repair", "recover", "rewrite", "migrate"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"init", "key"}}, Effect: "write"}},
-		Later:   rules146,
+		Later:   rules147,
 	},
 	{Name: "rsnapshot",
 		Values:  []string{"-c"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"configtest", "du", "diff", "version", "version_only", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"sync"}}, Effect: "repeatable"}, {Effect: "write"}},
-		Later:   rules147,
+		Later:   rules148,
 	},
 	{Name: "rsync",
 		Marks:   []string{"rsync error: ", "rsync: ["},
 		Values:  []string{"-e", "--rsh", "-f", "--filter", "--exclude", "--include", "--exclude-from", "--include-from", "--files-from", "-T", "--temp-dir", "--password-file", "--timeout", "--contimeout", "--bwlimit", "--port", "--rsync-path", "-B", "--backup-dir", "--suffix", "--partial-dir", "--link-dest", "--log-file", "--out-format", "-M", "--remote-option", "--chmod", "--chown"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run", "--list-only"}}, Effect: "read"}, {Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "connection unexpectedly closed", Need: [][]string{[]string{"connection unexpectedly closed"}}}},
-		Later:   rules148,
+		Later:   rules149,
 	},
 	{Name: "ruby",
 		Names:  []string{"jruby", "truffleruby"},
 		Values: []string{"-e", "-r", "-I", "-C"},
-		Later:  rules149,
+		Later:  rules150,
 	},
 	{Name: "s3cmd",
 		Marks:   []string{"error: s3 error: "},
@@ -1057,63 +1061,63 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--secret_key", "--access_token", "--access_key"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n", "--dry-run"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"ls", "la", "get", "du", "info", "signurl", "multipart", "listmp", "cfinfo", "getpolicy", "getcors", "getlifecycle", "getnotification", "getownership", "accesslog", "ws-info", "gettagging"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"put", "sync", "del", "rm", "rb", "setacl", "setpolicy", "delpolicy", "setcors", "delcors", "setlifecycle", "dellifecycle", "expire", "modify", "abortmp", "cp", "settagging", "deltagging", "setversioning", "ws-create", "ws-delete", "restore"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"mb", "mv", "cfcreate", "cfmodify", "cfdelete", "cfinval", "cfinvalidate"}}, Effect: "write"}},
-		Later:   rules150,
+		Later:   rules151,
 	},
 	{Name: "salt",
 		Names:   []string{"salt-ssh", "salt-call", "salt-run"},
 		Values:  []string{"-t", "--timeout", "-c", "--config-dir", "-l", "--log-level", "--out", "-b", "--batch-size", "--gather-job-timeout"},
 		Remote:  []ruleset.Remote{{ExceptRead: true}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Words: []string{"test.ping", "test.version", "grains.items", "grains.get", "pillar.items", "pillar.get", "manage.up", "manage.down", "manage.status", "jobs.lookup_jid", "jobs.list_jobs", "sys.doc", "status.uptime"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--version", "--help"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules151,
+		Later:   rules152,
 	},
 	{Name: "sbatch",
 		Names:   []string{"qsub", "bsub", "msub", "oarsub", "srun", "salloc", "condor_submit", "qrsh"},
 		Values:  []string{"-p", "--partition", "-A", "--account", "-J", "--job-name", "-N", "-n", "-t", "--time", "-o", "-e", "-q", "--qos", "-l", "--mem", "--wrap", "--export", "-c", "-w"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--test-only", "--version", "--help"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules152,
+		Later:   rules153,
 	},
 	{Name: "scp",
 		Names:   []string{"sftp"},
 		Marks:   []string{"scp: "},
 		Values:  []string{"-c", "-D", "-F", "-i", "-J", "-l", "-o", "-P", "-S", "-X", "-b", "-B", "-R", "-s"},
 		Effects: []ruleset.Effect{{Effect: "repeatable"}},
-		Later:   rules153,
+		Later:   rules154,
 	},
 	{Name: "sendmail",
 		Names:    []string{"exim", "exim4"},
 		Values:   []string{"-f", "-F", "-r", "-N", "-R", "-V", "-C", "-B", "-O", "-o", "-L"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Flags: []string{"-bp", "-bv", "-bt", "-bV", "-bpc"}}, Effect: "read"}, {Effect: "write"}},
-		Later:    rules154,
+		Later:    rules155,
 	},
 	{Name: "sh",
 		Names:  []string{"bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "pwsh"},
 		Values: []string{"-c", "-o", "-O"},
-		Later:  rules155,
+		Later:  rules156,
 	},
 	{Name: "skopeo",
 		Values:  []string{"--authfile", "--src-creds", "--dest-creds", "--creds", "--src-tls-verify", "--format", "-f", "--override-arch", "--override-os", "--override-variant", "--policy", "--command-timeout", "--retry-times", "--src", "-s", "--dest", "-d", "--src-cert-dir", "--dest-cert-dir", "--cert-dir", "-u", "--username", "-p", "--password", "--registries.d"},
 		Depth:   1,
 		Secrets: []string{"--src-creds", "--dest-creds", "--creds", "-p", "--password", "--src-registry-token", "--dest-registry-token", "--registry-token"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"inspect", "list-tags", "login", "logout", "manifest-digest", "standalone-verify"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"copy", "sync", "delete"}}, Effect: "repeatable"}},
-		Later:   rules156,
+		Later:   rules157,
 	},
 	{Name: "smartctl",
 		Values:  []string{"-d", "--device", "-T", "-l", "--log", "-n", "--nocheck", "-t", "--test", "-s", "--smart", "-o", "-S", "-q", "-r", "-P", "-v"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t", "--test", "-s", "--smart", "-o", "-S", "-X", "--abort"}}, Effect: "repeatable"}, {Effect: "read"}},
-		Later:   rules157,
+		Later:   rules158,
 	},
 	{Name: "snap",
 		Values:  []string{"--channel", "--revision"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"list", "find", "info", "download", "changes", "change", "tasks", "version", "services", "logs", "known", "connections", "interfaces", "get", "whoami", "warnings", "saved", "watch"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "refresh", "remove", "enable", "disable", "start", "stop", "restart", "set", "unset", "connect", "disconnect", "alias", "unalias", "switch", "login", "logout", "wait"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"save", "revert", "create-user", "create-key", "sign"}}, Effect: "write"}},
-		Later:   rules158,
+		Later:   rules159,
 	},
 	{Name: "sops",
 		Values:  []string{"-a", "--age", "-k", "--kms", "-p", "--pgp", "--config", "--input-type", "--output-type", "--output", "--extract", "--set", "--encrypted-regex", "--filename-override"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"exec-env"}}, Effect: "inner", After: 1}, {When: ruleset.When{Sub: []string{"decrypt", "filestatus"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"encrypt", "updatekeys", "publish", "set", "unset"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-r", "--rotate"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"--set"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"-d", "--decrypt", "--version"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-e", "--encrypt"}}, Effect: "repeatable"}},
-		Later:   rules159,
+		Later:   rules160,
 	},
 	{Name: "sqlcmd",
 		Names:   []string{"sqlplus", "sql", "snowsql", "duckdb", "usql", "trino", "presto", "beeline", "hive", "impala-shell", "isql", "tsql", "bcp", "mssql-cli", "spark-sql", "athenacli", "vsql", "nzsql", "db2", "hdbsql", "pgcli", "litecli"},
@@ -1121,13 +1125,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-S", "-U", "-P", "-d", "-q", "-Q", "-i", "-o", "-a", "-w", "-c", "-e", "-f", "-n", "-p", "-u", "-l", "-t", "-h", "-s", "--execute", "--server", "--catalog", "--schema", "--user", "--file", "--query", "--command", "--accountname", "--username", "--dbname", "--warehouse"},
 		Secrets: []string{"-P", "-p", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--version", "--help", "-?"}}, Effect: "read"}, {When: ruleset.When{Words: []string{"insert", "update", "delete", "merge", "create", "alter", "drop", "truncate", "grant", "revoke", "call", "exec", "execute", "do", "replace", "load", "copy", "put", "into", "import", "begin", "commit", "refresh", "optimize", "backup", "restore", "attach", "use", "source"}}, Effect: "write"}, {When: ruleset.When{Words: []string{"select", "show", "explain", "describe", "desc", "with", "values", "table"}}, Effect: "read"}, {Effect: "write"}},
-		Later:   rules160,
+		Later:   rules161,
 	},
 	{Name: "sqlite3",
 		Values:   []string{"-cmd", "-init", "-separator", "-newline", "-nullvalue", "-vfs", "-mmap", "-maxsize", "-lookaside"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Words: []string{"insert", "update", "delete", "replace", "create", "alter", "drop", "truncate", "vacuum", "reindex", "attach", "into", "read", "import", "restore", "pragma", "analyze", "system", "shell", "load"}}, Effect: "write"}, {When: ruleset.When{Flags: []string{"-init"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"* .tables*", "* .schema*", "* .dump*", "* .indexes*", "* .databases*", "* .dbinfo*", "* .backup*", "* .fullschema*"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"* *"}, Words: []string{"select", "explain", "values"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"-version", "--version", "-help", "--help"}}, Effect: "read"}},
-		Later:    rules161,
+		Later:    rules162,
 	},
 	{Name: "ssh",
 		Names:   []string{"autossh", "sshpass"},
@@ -1135,13 +1139,13 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-B", "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w"},
 		Remote:  []ruleset.Remote{{ExceptRead: true}},
 		Effects: []ruleset.Effect{{Effect: "inner", After: 1}},
-		Later:   rules162,
+		Later:   rules163,
 	},
 	{Name: "sudo",
 		Names:   []string{"doas", "su"},
 		Values:  []string{"-u", "-g", "-p", "-C", "-D"},
 		Secrets: []string{"-p"},
-		Later:   rules163,
+		Later:   rules164,
 	},
 	{Name: "svn",
 		Names:   []string{"svnadmin", "svnsync", "svnlook", "svnrdump", "svnmucc"},
@@ -1150,7 +1154,7 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   1,
 		Secrets: []string{"--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"commit", "ci", "import", "mkdir", "copy", "cp", "move", "mv", "rename", "delete", "rm", "del", "propset", "ps"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"log", "info", "list", "ls", "cat", "status", "st", "diff", "di", "blame", "annotate", "export", "propget", "proplist", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"update", "up", "checkout", "co", "switch", "sw", "cleanup", "revert", "resolve", "merge", "upgrade", "lock", "unlock", "relocate"}}, Effect: "repeatable"}},
-		Later:   rules164,
+		Later:   rules165,
 	},
 	{Name: "swaks",
 		Marks:        []string{"=== connected to "},
@@ -1159,12 +1163,12 @@ var builtinFiles = [...]ruleset.File{
 		Secrets:      []string{"-ap", "--auth-password"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Flags: []string{"-q=*", "--quit=*", "--quit-after=*", "--support", "--version", "--help", "--dump"}}, Effect: "read"}, {Effect: "write"}},
-		Later:        rules165,
+		Later:        rules166,
 	},
 	{Name: "swift",
 		Depth:   2,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"test", "package describe", "package show-dependencies", "package dump-package"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"build", "package resolve", "package update", "package clean", "package reset"}}, Effect: "repeatable"}},
-		Later:   rules166,
+		Later:   rules167,
 	},
 	{Name: "systemctl",
 		Names:   []string{"loginctl", "machinectl", "hostnamectl", "timedatectl", "localectl", "networkctl", "resolvectl", "busctl", "bootctl"},
@@ -1172,7 +1176,12 @@ var builtinFiles = [...]ruleset.File{
 		Values:  []string{"-H", "--host", "-M", "--machine", "-t", "--type", "-p", "--property", "-n", "--lines", "-o", "--output", "-s", "--signal", "--state", "--job-mode", "--root", "-P"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "show", "cat", "list-*", "is-*", "get-default", "help", "list", "show-*", "user-status", "session-status", "query", "statistics", "monitor", "introspect", "tree", "timesync-status", "show-environment"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"start", "stop", "reload", "enable", "disable", "mask", "unmask", "reenable", "preset", "set-*", "reset-failed", "daemon-reload", "daemon-reexec", "isolate", "link", "kill", "clean", "freeze", "thaw", "revert", "import-environment", "unset-environment", "set", "terminate-*", "kill-*", "enable-linger", "disable-linger", "flush-caches", "bind", "edit"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"restart", "try-restart", "reload-or-restart", "try-reload-or-restart", "condrestart", "force-reload", "reboot", "poweroff", "halt", "kexec", "soft-reboot", "suspend", "hibernate", "hybrid-sleep", "rescue", "emergency", "switch-root", "exit", "call", "emit", "default"}}, Effect: "write"}},
-		Later:   rules167,
+		Later:   rules168,
+	},
+	{Name: "tar",
+		Names:   []string{"gtar"},
+		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-t", "--list", "-d", "--diff", "--compare"}}, Effect: "read"}, {Effect: "repeatable"}},
+		Later:   rules169,
 	},
 	{Name: "terraform",
 		Names:    []string{"tofu", "opentofu", "terragrunt", "tf"},
@@ -1182,19 +1191,19 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-var", "-backend-config"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"init", "plan", "validate", "show", "output", "fmt", "providers", "version", "graph", "get", "console", "login", "logout", "modules", "metadata", "workspace list", "workspace show", "workspace select", "state list", "state show", "state pull", "run-all plan", "run-all validate", "run-all output", "hclfmt", "render-json"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"destroy", "refresh", "taint", "untaint", "force-unlock", "state push", "state replace-provider", "workspace", "run-all destroy"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"apply", "import", "test", "state mv", "state rm", "run-all apply", "run", "stack"}}, Effect: "write"}},
-		Later:    rules168,
+		Later:    rules170,
 	},
 	{Name: "timeout",
 		Names:  []string{"gtimeout"},
 		Values: []string{"-k", "--kill-after", "-s", "--signal"},
-		Later:  rules169,
+		Later:  rules171,
 	},
 	{Name: "trivy",
 		Names:        []string{"grype", "osv-scanner", "pip-audit", "cargo-audit", "govulncheck", "trufflehog"},
 		Values:       []string{"-c", "--config", "-f", "--format", "-o", "--output", "-s", "--severity", "--exit-code", "--cache-dir", "--ignorefile", "--fail-on", "--scanners", "--timeout", "-r", "--requirement"},
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{Effect: "read"}},
-		Later:        rules170,
+		Later:        rules172,
 	},
 	{Name: "twine",
 		Marks:        []string{"httperror: 4", "httperror: 5"},
@@ -1204,7 +1213,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"upload", "register"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"check"}}, Effect: "read"}},
 		Chatter:      ruleset.Pattern{{Expr: "Package upload appears to have failed", Need: [][]string{[]string{"package upload appears to have failed"}}}, {Expr: "Received \"5\\d\\d", Need: [][]string{[]string{"received \"500", "received \"501", "received \"502", "received \"503", "received \"504", "received \"505", "received \"506", "received \"507", "received \"508", "received \"509", "received \"510", "received \"511", "received \"512", "received \"513", "received \"514", "received \"515", "received \"516", "received \"517", "received \"518", "received \"519", "received \"520", "received \"521", "received \"522", "received \"523", "received \"524", "received \"525", "received \"526", "received \"527", "received \"528", "received \"529", "received \"530", "received \"531", "received \"532", "received \"533", "received \"534", "received \"535", "received \"536", "received \"537", "received \"538", "received \"539", "received \"540", "received \"541", "received \"542", "received \"543", "received \"544", "received \"545", "received \"546", "received \"547", "received \"548", "received \"549", "received \"550", "received \"551", "received \"552", "received \"553", "received \"554", "received \"555", "received \"556", "received \"557", "received \"558", "received \"559", "received \"560", "received \"561", "received \"562", "received \"563", "received \"564", "received \"565", "received \"566", "received \"567", "received \"568", "received \"569", "received \"570", "received \"571", "received \"572", "received \"573", "received \"574", "received \"575", "received \"576", "received \"577", "received \"578", "received \"579", "received \"580", "received \"581", "received \"582", "received \"583", "received \"584", "received \"585", "received \"586", "received \"587", "received \"588", "received \"589", "received \"590", "received \"591", "received \"592", "received \"593", "received \"594", "received \"595", "received \"596", "received \"597", "received \"598", "received \"599"}}}},
-		Later:        rules171,
+		Later:        rules173,
 	},
 	{Name: "uv",
 		Marks:   []string{"uv_http_timeout", "no solution found when resolving"},
@@ -1212,14 +1221,14 @@ var builtinFiles = [...]ruleset.File{
 		Depth:   2,
 		Secrets: []string{"--token", "--password"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"tree", "version", "pip list", "pip tree", "pip freeze", "pip show", "pip check", "python list", "python find", "tool list", "cache dir", "help"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"sync", "lock", "add", "remove", "venv", "build", "init", "export", "pip", "tool", "python", "cache", "self"}}, Effect: "repeatable"}},
-		Later:   rules172,
+		Later:   rules174,
 	},
 	{Name: "vagrant",
 		Values:  []string{"-c", "--command", "--provider", "--provision-with", "--box-version", "--machine-readable"},
 		Depth:   2,
 		Remote:  []ruleset.Remote{{When: ruleset.When{Sub: []string{"ssh"}, Flags: []string{"-c", "--command"}}}},
 		Effects: []ruleset.Effect{{When: ruleset.When{Sub: []string{"status", "global-status", "version", "port", "ssh-config", "validate", "* list", "box outdated"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"up", "halt", "destroy", "reload", "resume", "suspend", "box add", "box remove", "box update", "box prune", "plugin install", "plugin update", "plugin uninstall"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"package", "snapshot", "cloud", "init"}}, Effect: "write"}},
-		Later:   rules173,
+		Later:   rules175,
 	},
 	{Name: "vault",
 		Names:    []string{"bao"},
@@ -1229,7 +1238,7 @@ var builtinFiles = [...]ruleset.File{
 		LongDash: true,
 		Secrets:  []string{"-token", "-password", "-client-token"},
 		Effects:  []ruleset.Effect{{When: ruleset.When{Sub: []string{"read", "list", "status", "login", "print", "version", "kv get", "kv list", "kv metadata get", "secrets list", "policy read", "policy list", "policy fmt", "auth list", "auth help", "token lookup", "token capabilities", "audit list", "operator members", "operator key-status", "plugin list", "plugin info", "lease lookup", "namespace list", "namespace lookup", "path-help", "ssh", "agent", "proxy", "server", "operator raft list-peers", "operator diagnose", "operator usage", "operator raft snapshot save", "debug", "monitor", "version-history"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"delete", "kv delete", "kv destroy", "kv undelete", "policy write", "policy delete", "auth disable", "secrets disable", "secrets tune", "auth tune", "token revoke", "lease revoke", "lease renew", "token renew", "operator unseal", "operator seal", "kv metadata", "audit disable", "plugin register", "plugin reload", "namespace create", "namespace delete", "operator raft join"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"write", "unwrap", "patch", "kv put", "kv patch", "kv rollback", "token create", "secrets enable", "auth enable", "audit enable", "operator init", "operator rekey", "operator rotate", "operator generate-root", "secrets move", "transit *", "pki *", "operator", "transform"}}, Effect: "write"}},
-		Later:    rules174,
+		Later:    rules176,
 	},
 	{Name: "wget",
 		Names:   []string{"wget2"},
@@ -1238,19 +1247,19 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"--password", "--http-password", "--ftp-password", "--proxy-password", "--post-data", "--body-data"},
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--method=PUT|DELETE"}}, Effect: "repeatable"}, {When: ruleset.When{Flags: []string{"--method=GET|HEAD"}}, Effect: "read"}, {When: ruleset.When{Flags: []string{"--post-data", "--post-file", "--method=*", "--body-data", "--body-file"}}, Effect: "write"}, {Effect: "read"}},
 		Chatter: ruleset.Pattern{{Expr: "^Retrying\\.", Need: [][]string{[]string{"retrying."}}}, {Expr: "Retrying\\.$", Need: [][]string{[]string{"retrying."}}}},
-		Later:   rules175,
+		Later:   rules177,
 	},
 	{Name: "xargs",
 		Values:  []string{"-a", "--arg-file", "-d", "--delimiter", "-E", "-I", "-L", "--max-lines", "-n", "--max-args", "-P", "--max-procs", "-s", "--max-chars", "--process-slot-var"},
 		Effects: []ruleset.Effect{{Effect: "inner"}},
-		Later:   rules176,
+		Later:   rules178,
 	},
 	{Name: "xcodebuild",
 		Marks:    []string{"** build failed **", "** archive failed **", "** test failed **"},
 		Values:   []string{"-scheme", "-project", "-workspace", "-target", "-configuration", "-destination", "-sdk", "-archivePath", "-exportPath", "-exportOptionsPlist", "-derivedDataPath", "-resultBundlePath", "-arch", "-testPlan"},
 		LongDash: true,
 		Effects:  []ruleset.Effect{{When: ruleset.When{Flags: []string{"-list", "-version", "-showsdks", "-showBuildSettings", "-showdestinations"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:    rules177,
+		Later:    rules179,
 	},
 	{Name: "yarn",
 		Names:        []string{"yarnpkg"},
@@ -1261,7 +1270,7 @@ var builtinFiles = [...]ruleset.File{
 		StdoutErrors: true,
 		Effects:      []ruleset.Effect{{When: ruleset.When{Sub: []string{"publish", "npm publish", "npm tag"}}, Effect: "write"}, {When: ruleset.When{Sub: []string{"info", "npm info", "why", "list", "outdated", "audit", "npm audit", "config get", "config list", "licenses", "versions", "check", "explain"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"install", "add", "remove", "up", "upgrade", "dedupe", "import", "link", "unlink", "cache", "set", "plugin", "rebuild", "global"}}, Effect: "repeatable"}},
 		Chatter:      ruleset.Pattern{{Expr: "trouble with your network connection\\. Retrying", Need: [][]string{[]string{"trouble with your network connection. retrying"}}}, {Expr: "Retrying from scratch", Need: [][]string{[]string{"retrying from scratch"}}}},
-		Later:        rules178,
+		Later:        rules180,
 	},
 	{Name: "yt-dlp",
 		Names:   []string{"youtube-dl", "yt_dlp", "youtube-dlc"},
@@ -1270,687 +1279,689 @@ var builtinFiles = [...]ruleset.File{
 		Secrets: []string{"-p", "--password", "--video-password", "--ap-password", "--client-certificate-password", "-2", "--twofactor"},
 		Effects: []ruleset.Effect{{Effect: "repeatable"}},
 		Chatter: ruleset.Pattern{{Expr: "Retrying \\(", Need: [][]string{[]string{"retrying ("}}}, {Expr: "Retrying fragment", Need: [][]string{[]string{"retrying fragment"}}}, {Expr: "Got error: .{0,160}Retrying", Need: [][]string{[]string{"got error: "}, []string{"retrying"}}}},
-		Later:   rules179,
+		Later:   rules181,
 	},
 	{Name: "zfs",
 		Names:   []string{"zpool"},
 		Values:  []string{"-o", "-O", "-V", "-t"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"-n"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"list", "get", "diff", "send", "status", "iostat", "history", "events", "holds", "version", "userspace", "groupspace"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"set", "inherit", "mount", "unmount", "umount", "destroy", "scrub", "export", "clear", "online", "offline", "hold", "release", "share", "unshare", "load-key", "unload-key"}}, Effect: "repeatable"}, {When: ruleset.When{Sub: []string{"snapshot", "snap", "create", "clone", "promote", "rename", "rollback", "receive", "recv", "bookmark", "add", "attach", "detach", "replace", "remove", "split", "import", "upgrade", "change-key"}}, Effect: "write"}},
-		Later:   rules180,
+		Later:   rules182,
 	},
 	{Name: "zypper",
 		Values:  []string{"-R", "--root", "-r", "--repo", "-t", "--type", "-D", "--reposd-dir", "-C", "--cache-dir"},
 		Depth:   1,
 		Effects: []ruleset.Effect{{When: ruleset.When{Flags: []string{"--dry-run", "--download-only"}}, Effect: "read"}, {When: ruleset.When{Sub: []string{"search", "se", "info", "if", "list-updates", "lu", "list-patches", "lp", "packages", "pa", "patterns", "pt", "products", "pd", "repos", "lr", "services", "ls", "what-provides", "wp", "patch-check", "pchk", "needs-rebooting", "locks", "ll", "download", "ps"}}, Effect: "read"}, {Effect: "repeatable"}},
-		Later:   rules181,
+		Later:   rules183,
 	},
 }
 
 var builtinNames = [...]toolName{
-	{"actionlint", 95},
-	{"adb", 20},
-	{"add-apt-repository", 26},
-	{"age", 21},
-	{"airflow", 27},
-	{"ansible", 23},
-	{"ansible-console", 23},
-	{"ansible-galaxy", 22},
-	{"ansible-lint", 95},
-	{"ansible-playbook", 23},
-	{"ansible-pull", 23},
-	{"anthropic", 125},
-	{"apk", 24},
-	{"apprise", 25},
-	{"apt", 26},
-	{"apt-cache", 26},
-	{"apt-fast", 26},
-	{"apt-get", 26},
-	{"apt-key", 26},
-	{"apt-mark", 26},
-	{"aptitude", 26},
-	{"argo", 27},
-	{"argocd", 28},
-	{"aria2c", 29},
-	{"arp-scan", 120},
-	{"arptables", 82},
-	{"artisan", 130},
-	{"ash", 155},
-	{"athenacli", 160},
-	{"autorestic", 146},
-	{"autossh", 162},
-	{"ava", 131},
-	{"avconv", 61},
-	{"aws", 30},
-	{"awslocal", 30},
-	{"az", 31},
-	{"bandit", 95},
-	{"bao", 174},
-	{"basename", 47},
-	{"bash", 155},
-	{"bazel", 32},
-	{"bazelisk", 32},
-	{"bcp", 160},
-	{"beeline", 160},
-	{"biome", 95},
-	{"black", 95},
-	{"blaze", 32},
-	{"blkid", 47},
-	{"bmake", 103},
-	{"bootctl", 167},
-	{"borg", 33},
-	{"borg2", 33},
-	{"borgbackup", 33},
-	{"borgmatic", 33},
-	{"bq", 34},
-	{"brakeman", 95},
-	{"brew", 35},
-	{"bsd-mailx", 102},
-	{"bsondump", 107},
-	{"bsub", 152},
-	{"btrfs", 36},
-	{"buf", 95},
-	{"buildah", 55},
-	{"bun", 122},
-	{"bundle", 37},
-	{"bundler", 37},
-	{"busctl", 167},
-	{"cabal", 38},
-	{"cargo", 39},
-	{"cargo-audit", 170},
-	{"cat", 47},
-	{"ccmake", 43},
-	{"certbot", 40},
-	{"certbot-auto", 40},
-	{"cfn-lint", 95},
-	{"checkov", 95},
-	{"checkstyle", 95},
-	{"chg", 78},
-	{"chronyc", 41},
-	{"cksum", 47},
-	{"clang-format", 95},
-	{"clang-tidy", 95},
-	{"clickhouse", 42},
-	{"clickhouse-client", 42},
-	{"clickhouse-local", 42},
-	{"cmake", 43},
-	{"cmp", 47},
-	{"cnpm", 123},
-	{"codespell", 95},
-	{"commitlint", 95},
-	{"composer", 44},
-	{"composer.phar", 44},
-	{"conda", 45},
-	{"condor_submit", 152},
-	{"consul", 46},
-	{"coreutils", 47},
-	{"cosign", 48},
-	{"cpack", 43},
-	{"cppcheck", 95},
-	{"cpplint", 95},
-	{"cqlsh", 49},
-	{"cqlsh.py", 49},
-	{"createdb", 136},
-	{"createuser", 136},
-	{"credo", 95},
-	{"cross", 39},
-	{"ctest", 50},
-	{"curl", 51},
-	{"curlie", 80},
-	{"cut", 47},
-	{"dagster", 27},
-	{"dart", 52},
-	{"darwin-rebuild", 119},
-	{"dash", 155},
-	{"date", 47},
-	{"db2", 160},
-	{"delv", 53},
-	{"deno", 122},
-	{"detekt", 95},
-	{"df", 47},
-	{"diff", 47},
-	{"dig", 53},
-	{"dirname", 47},
-	{"dmesg", 47},
-	{"dnf", 54},
-	{"dnf4", 54},
-	{"dnf5", 54},
-	{"doas", 163},
-	{"docker", 55},
-	{"docker-compose", 55},
-	{"doctl", 56},
-	{"dotnet", 57},
-	{"dpkg", 26},
-	{"dropdb", 136},
-	{"dropuser", 136},
-	{"du", 47},
-	{"duckdb", 160},
-	{"duplicity", 58},
-	{"ebtables", 82},
-	{"echo", 47},
-	{"egrep", 47},
-	{"env", 47},
-	{"eslint", 95},
-	{"etcdctl", 59},
-	{"etcdutl", 59},
-	{"exim", 154},
-	{"exim4", 154},
-	{"false", 47},
-	{"fastboot", 20},
-	{"fastlane", 60},
-	{"ffmpeg", 61},
-	{"ffplay", 61},
-	{"ffprobe", 61},
-	{"fgrep", 47},
-	{"file", 47},
-	{"find", 47},
-	{"fish", 155},
-	{"flake8", 95},
-	{"flatpak", 62},
-	{"flock", 63},
-	{"flutter", 52},
-	{"flux", 64},
-	{"fly", 76},
-	{"flyctl", 76},
-	{"fping", 120},
-	{"free", 47},
-	{"fusermount", 110},
-	{"fusermount3", 110},
-	{"gcloud", 65},
-	{"gem", 66},
-	{"getent", 47},
-	{"gh", 67},
-	{"git", 68},
-	{"gitleaks", 95},
-	{"glab", 69},
-	{"gmake", 103},
-	{"go", 70},
-	{"gofmt", 95},
-	{"golangci-lint", 95},
-	{"gosec", 95},
-	{"gotify", 25},
-	{"govulncheck", 170},
-	{"gpg", 71},
-	{"gpg2", 71},
-	{"gpgv", 71},
-	{"gradle", 72},
-	{"gradlew", 72},
-	{"gradlew.bat", 72},
-	{"grep", 47},
-	{"grype", 170},
-	{"gsutil", 73},
-	{"gtimeout", 169},
-	{"hadolint", 95},
-	{"hdbsql", 160},
-	{"head", 47},
-	{"helm", 74},
-	{"helmfile", 75},
-	{"heroku", 76},
-	{"hf", 77},
-	{"hg", 78},
-	{"hive", 160},
-	{"home-manager", 119},
-	{"host", 79},
-	{"hostname", 47},
-	{"hostnamectl", 167},
-	{"ht", 80},
-	{"htmlhint", 95},
-	{"http", 80},
-	{"httpie", 80},
-	{"https", 80},
-	{"huggingface-cli", 77},
-	{"id", 47},
-	{"ifconfig", 47},
-	{"impala-shell", 160},
-	{"incus", 101},
-	{"influx", 81},
-	{"inngest", 27},
-	{"iostat", 47},
-	{"ip", 47},
-	{"ip6tables", 82},
-	{"iptables", 82},
-	{"iptables-legacy", 82},
-	{"iptables-nft", 82},
-	{"isort", 95},
-	{"isql", 160},
-	{"java", 83},
-	{"jest", 84},
-	{"journalctl", 47},
-	{"jq", 47},
-	{"jruby", 149},
-	{"jshint", 95},
-	{"k3d", 105},
-	{"k3s", 85},
-	{"k3s-kubectl", 90},
-	{"kafka-acls", 87},
-	{"kafka-acls.sh", 87},
-	{"kafka-broker-api-versions", 87},
-	{"kafka-broker-api-versions.sh", 87},
-	{"kafka-configs", 87},
-	{"kafka-configs.sh", 87},
-	{"kafka-console-consumer", 87},
-	{"kafka-console-consumer.sh", 87},
-	{"kafka-console-producer", 86},
-	{"kafka-console-producer.sh", 86},
-	{"kafka-consumer-groups", 87},
-	{"kafka-consumer-groups.sh", 87},
-	{"kafka-get-offsets", 87},
-	{"kafka-get-offsets.sh", 87},
-	{"kafka-leader-election", 87},
-	{"kafka-leader-election.sh", 87},
-	{"kafka-producer-perf-test", 86},
-	{"kafka-producer-perf-test.sh", 86},
-	{"kafka-topics", 87},
-	{"kafka-topics.sh", 87},
-	{"kafka-verifiable-producer", 86},
-	{"kafkacat", 88},
-	{"karma", 131},
-	{"kcat", 88},
-	{"kdig", 53},
-	{"kestra", 27},
-	{"keydb-cli", 145},
-	{"kind", 89},
-	{"ksh", 155},
-	{"ktlint", 95},
-	{"kube-linter", 95},
-	{"kubeconform", 95},
-	{"kubectl", 90},
-	{"kustomize", 91},
-	{"last", 47},
-	{"ldapadd", 92},
-	{"ldapcompare", 93},
-	{"ldapdelete", 92},
-	{"ldapexop", 92},
-	{"ldapmodify", 92},
-	{"ldapmodrdn", 92},
-	{"ldappasswd", 92},
-	{"ldapsearch", 93},
-	{"ldapurl", 93},
-	{"ldapwhoami", 93},
-	{"letsencrypt", 40},
-	{"lftp", 94},
-	{"lftpget", 94},
-	{"libressl", 126},
-	{"lint", 95},
-	{"litecli", 160},
-	{"llm", 125},
-	{"localectl", 167},
-	{"logger", 96},
-	{"loginctl", 167},
-	{"lp", 97},
-	{"lpr", 97},
-	{"ls", 47},
-	{"lsblk", 47},
-	{"lscpu", 47},
-	{"lsof", 47},
-	{"lvchange", 99},
-	{"lvconvert", 99},
-	{"lvcreate", 98},
-	{"lvdisplay", 100},
-	{"lvextend", 99},
-	{"lvreduce", 99},
-	{"lvremove", 99},
-	{"lvrename", 99},
-	{"lvresize", 99},
-	{"lvs", 100},
-	{"lvscan", 100},
-	{"lxc", 101},
-	{"lychee", 95},
-	{"machinectl", 167},
-	{"mail", 102},
-	{"mailx", 102},
-	{"make", 103},
-	{"mamba", 45},
-	{"mariadb", 113},
-	{"mariadb-admin", 114},
-	{"mariadb-dump", 115},
-	{"markdownlint", 95},
-	{"masscan", 120},
-	{"mc", 104},
-	{"mcli", 104},
-	{"md5sum", 47},
-	{"mercurial", 78},
-	{"meson", 118},
-	{"microdnf", 54},
-	{"microk8s.kubectl", 90},
-	{"micromamba", 45},
-	{"mingw32-make", 103},
-	{"minikube", 105},
-	{"minitest", 131},
-	{"mix", 106},
-	{"mksh", 155},
-	{"mocha", 131},
-	{"mongo", 109},
-	{"mongodump", 107},
-	{"mongoexport", 107},
-	{"mongofiles", 108},
-	{"mongoimport", 108},
-	{"mongorestore", 108},
-	{"mongosh", 109},
-	{"mongostat", 107},
-	{"mongotop", 107},
-	{"mosquitto_pub", 25},
-	{"mount", 110},
-	{"mount.cifs", 110},
-	{"mount.nfs", 110},
-	{"mpack", 102},
-	{"msbuild", 57},
-	{"msmtp", 111},
-	{"msmtp-enqueue.sh", 111},
-	{"msmtpq", 111},
-	{"mssql-cli", 160},
-	{"msub", 152},
-	{"mtr", 120},
-	{"mutt", 102},
-	{"mvn", 112},
-	{"mvnDebug", 112},
-	{"mvnd", 112},
-	{"mvnw", 112},
-	{"mycli", 113},
-	{"mydumper", 115},
-	{"mypy", 95},
-	{"mysql", 113},
-	{"mysqladmin", 114},
-	{"mysqldump", 115},
-	{"mysqlpump", 115},
-	{"mysqlsh", 113},
-	{"nail", 102},
-	{"nats", 116},
-	{"nc", 117},
-	{"nc.openbsd", 117},
-	{"nc.traditional", 117},
-	{"ncat", 117},
-	{"neomutt", 102},
-	{"nerdctl", 55},
-	{"netcat", 117},
-	{"netstat", 47},
-	{"networkctl", 167},
-	{"nft", 82},
-	{"ninja", 118},
-	{"ninja-build", 118},
-	{"nix", 119},
-	{"nix-build", 119},
-	{"nix-channel", 119},
-	{"nix-collect-garbage", 119},
-	{"nix-copy-closure", 119},
-	{"nix-instantiate", 119},
-	{"nix-prefetch-url", 119},
-	{"nixos-rebuild", 119},
-	{"nmap", 120},
-	{"nmcli", 121},
-	{"node", 122},
-	{"nodejs", 122},
-	{"nomad", 46},
-	{"noti", 25},
-	{"npm", 123},
-	{"npx", 123},
-	{"nsca", 25},
-	{"nslookup", 79},
-	{"ntfy-send", 25},
-	{"ntpdate", 41},
-	{"nuget", 57},
-	{"nzsql", 160},
-	{"oarsub", 152},
-	{"oc", 90},
-	{"ollama", 124},
-	{"openai", 125},
-	{"openssl", 126},
-	{"opentofu", 168},
-	{"osv-scanner", 170},
-	{"oxlint", 95},
-	{"packer", 127},
-	{"pacman", 128},
-	{"pamac", 128},
-	{"parallel", 129},
-	{"paratest", 131},
-	{"paru", 128},
-	{"pest", 131},
-	{"pg_basebackup", 136},
-	{"pg_dump", 136},
-	{"pg_dumpall", 136},
-	{"pg_isready", 136},
-	{"pg_restore", 136},
-	{"pgbench", 136},
-	{"pgcli", 160},
-	{"php", 130},
-	{"phpcs", 95},
-	{"phpmd", 95},
-	{"phpstan", 95},
-	{"phpunit", 131},
-	{"ping", 47},
-	{"pip", 132},
-	{"pip-audit", 170},
-	{"pip-compile", 132},
-	{"pip-sync", 132},
-	{"pip-tools", 132},
-	{"pip3", 132},
-	{"pipx", 132},
-	{"playwright", 133},
-	{"pnpm", 134},
-	{"podman", 55},
-	{"podman-compose", 55},
-	{"poetry", 135},
-	{"pre-commit", 95},
-	{"prefect", 27},
-	{"presto", 160},
-	{"prettier", 95},
-	{"printenv", 47},
-	{"printf", 47},
-	{"ps", 47},
-	{"psalm", 95},
-	{"psql", 136},
-	{"pulumi", 137},
-	{"puppet", 138},
-	{"pushbullet", 25},
-	{"pushover", 25},
-	{"pvck", 100},
-	{"pvcreate", 99},
-	{"pvdisplay", 100},
-	{"pvmove", 99},
-	{"pvremove", 99},
-	{"pvresize", 99},
-	{"pvs", 100},
-	{"pvscan", 100},
-	{"pwd", 47},
-	{"pwsh", 155},
-	{"py", 140},
-	{"py.test", 139},
-	{"pycodestyle", 95},
-	{"pydocstyle", 95},
-	{"pylint", 95},
-	{"pypy", 140},
-	{"pypy3", 140},
-	{"pyright", 95},
-	{"pytest", 139},
-	{"python", 140},
-	{"python2", 140},
-	{"python3", 140},
-	{"qrsh", 152},
-	{"qsub", 152},
-	{"rabbitmq-diagnostics", 142},
-	{"rabbitmq-plugins", 142},
-	{"rabbitmq-queues", 142},
-	{"rabbitmq-streams", 142},
-	{"rabbitmq-upgrade", 142},
-	{"rabbitmqadmin", 141},
-	{"rabbitmqctl", 142},
-	{"rage", 21},
-	{"rails", 143},
-	{"rake", 143},
-	{"rclone", 144},
-	{"rdate", 41},
-	{"readlink", 47},
-	{"realpath", 47},
-	{"rebar3", 106},
-	{"redis-cli", 145},
-	{"reek", 95},
-	{"reindexdb", 136},
-	{"remake", 103},
-	{"resolvectl", 167},
-	{"restic", 146},
-	{"resticprofile", 146},
-	{"revive", 95},
-	{"rke2", 85},
-	{"rsnapshot", 147},
-	{"rspec", 131},
-	{"rsync", 148},
-	{"rubocop", 95},
-	{"ruby", 149},
-	{"ruff", 95},
-	{"rustic", 146},
-	{"s-nail", 102},
-	{"s3cmd", 150},
-	{"salloc", 152},
-	{"salt", 151},
-	{"salt-call", 151},
-	{"salt-run", 151},
-	{"salt-ssh", 151},
-	{"samu", 118},
-	{"sbatch", 152},
-	{"scp", 153},
-	{"sem", 129},
-	{"send_nsca", 25},
-	{"sendemail", 102},
-	{"sendmail", 154},
-	{"seq", 47},
-	{"sftp", 153},
-	{"sh", 155},
-	{"sha1sum", 47},
-	{"sha256sum", 47},
-	{"shellcheck", 95},
-	{"shfmt", 95},
-	{"skopeo", 156},
-	{"slack-cli", 25},
-	{"slack-notify", 25},
-	{"slackcat", 25},
-	{"slackcli", 25},
-	{"sleep", 47},
-	{"smartctl", 157},
-	{"snap", 158},
-	{"snmptrap", 25},
-	{"snowsql", 160},
-	{"sntp", 41},
-	{"sops", 159},
-	{"sort", 47},
-	{"spark-sql", 160},
-	{"spectral", 95},
-	{"sql", 160},
-	{"sqlcmd", 160},
-	{"sqlfluff", 95},
-	{"sqlite3", 161},
-	{"sqlplus", 160},
-	{"srun", 152},
-	{"ss", 47},
-	{"ssh", 162},
-	{"sshpass", 162},
-	{"stack", 38},
-	{"standard", 95},
-	{"standardrb", 95},
-	{"stat", 47},
-	{"staticcheck", 95},
-	{"stylelint", 95},
-	{"su", 163},
-	{"sudo", 163},
-	{"svn", 164},
-	{"svnadmin", 164},
-	{"svnlook", 164},
-	{"svnmucc", 164},
-	{"svnrdump", 164},
-	{"svnsync", 164},
-	{"swaks", 165},
-	{"swapoff", 110},
-	{"swapon", 110},
-	{"swift", 166},
-	{"swiftformat", 95},
-	{"swiftlint", 95},
-	{"systemctl", 167},
-	{"systemd-cat", 96},
-	{"tail", 47},
-	{"tap", 131},
-	{"tcping", 120},
-	{"tdnf", 54},
-	{"temporal", 27},
-	{"terminal-notifier", 25},
-	{"terraform", 168},
-	{"terragrunt", 168},
-	{"test", 47},
-	{"tf", 168},
-	{"tflint", 95},
-	{"tfsec", 95},
-	{"timedatectl", 167},
-	{"timeout", 169},
-	{"tkn", 27},
-	{"tofu", 168},
-	{"top", 47},
-	{"traceroute", 47},
-	{"tree", 47},
-	{"trino", 160},
-	{"trivy", 170},
-	{"true", 47},
-	{"trufflehog", 170},
-	{"truffleruby", 149},
-	{"ts-node", 122},
-	{"tslint", 95},
-	{"tsql", 160},
-	{"tsx", 122},
-	{"twine", 171},
-	{"typos", 95},
-	{"umount", 110},
-	{"uname", 47},
-	{"unattended-upgrade", 26},
-	{"uniq", 47},
-	{"uptime", 47},
-	{"usql", 160},
-	{"uv", 172},
-	{"vacuumdb", 136},
-	{"vagrant", 173},
-	{"vale", 95},
-	{"valkey-cli", 145},
-	{"vault", 174},
-	{"vgchange", 99},
-	{"vgck", 100},
-	{"vgcreate", 99},
-	{"vgdisplay", 100},
-	{"vgextend", 99},
-	{"vgreduce", 99},
-	{"vgremove", 99},
-	{"vgs", 100},
-	{"vgscan", 100},
-	{"vitest", 84},
-	{"vmstat", 47},
-	{"vsql", 160},
-	{"vulture", 95},
-	{"w", 47},
-	{"wall", 96},
-	{"wc", 47},
-	{"wget", 175},
-	{"wget2", 175},
-	{"which", 47},
-	{"who", 47},
-	{"whoami", 47},
-	{"whois", 47},
-	{"wscat", 25},
-	{"xargs", 176},
-	{"xcodebuild", 177},
-	{"xh", 80},
-	{"xhs", 80},
-	{"yamllint", 95},
-	{"yarn", 178},
-	{"yarnpkg", 178},
-	{"yay", 128},
-	{"youtube-dl", 179},
-	{"youtube-dlc", 179},
-	{"yq", 47},
-	{"yt-dlp", 179},
-	{"yt_dlp", 179},
-	{"yum", 54},
-	{"zabbix_sender", 25},
-	{"zbctl", 27},
-	{"zfs", 180},
-	{"zgrep", 47},
-	{"zpool", 180},
-	{"zsh", 155},
-	{"zypper", 181},
+	{"actionlint", 96},
+	{"adb", 21},
+	{"add-apt-repository", 27},
+	{"age", 22},
+	{"airflow", 28},
+	{"ansible", 24},
+	{"ansible-console", 24},
+	{"ansible-galaxy", 23},
+	{"ansible-lint", 96},
+	{"ansible-playbook", 24},
+	{"ansible-pull", 24},
+	{"anthropic", 126},
+	{"apk", 25},
+	{"apprise", 26},
+	{"apt", 27},
+	{"apt-cache", 27},
+	{"apt-fast", 27},
+	{"apt-get", 27},
+	{"apt-key", 27},
+	{"apt-mark", 27},
+	{"aptitude", 27},
+	{"argo", 28},
+	{"argocd", 29},
+	{"aria2c", 30},
+	{"arp-scan", 121},
+	{"arptables", 83},
+	{"artisan", 131},
+	{"ash", 156},
+	{"athenacli", 161},
+	{"autorestic", 147},
+	{"autossh", 163},
+	{"ava", 132},
+	{"avconv", 62},
+	{"aws", 31},
+	{"awslocal", 31},
+	{"az", 32},
+	{"bandit", 96},
+	{"bao", 176},
+	{"basename", 48},
+	{"bash", 156},
+	{"bazel", 33},
+	{"bazelisk", 33},
+	{"bcp", 161},
+	{"beeline", 161},
+	{"biome", 96},
+	{"black", 96},
+	{"blaze", 33},
+	{"blkid", 48},
+	{"bmake", 104},
+	{"bootctl", 168},
+	{"borg", 34},
+	{"borg2", 34},
+	{"borgbackup", 34},
+	{"borgmatic", 34},
+	{"bq", 35},
+	{"brakeman", 96},
+	{"brew", 36},
+	{"bsd-mailx", 103},
+	{"bsondump", 108},
+	{"bsub", 153},
+	{"btrfs", 37},
+	{"buf", 96},
+	{"buildah", 56},
+	{"bun", 123},
+	{"bundle", 38},
+	{"bundler", 38},
+	{"busctl", 168},
+	{"cabal", 39},
+	{"cargo", 40},
+	{"cargo-audit", 172},
+	{"cat", 48},
+	{"ccmake", 44},
+	{"certbot", 41},
+	{"certbot-auto", 41},
+	{"cfn-lint", 96},
+	{"checkov", 96},
+	{"checkstyle", 96},
+	{"chg", 79},
+	{"chronyc", 42},
+	{"cksum", 48},
+	{"clang-format", 96},
+	{"clang-tidy", 96},
+	{"clickhouse", 43},
+	{"clickhouse-client", 43},
+	{"clickhouse-local", 43},
+	{"cmake", 44},
+	{"cmp", 48},
+	{"cnpm", 124},
+	{"codespell", 96},
+	{"commitlint", 96},
+	{"composer", 45},
+	{"composer.phar", 45},
+	{"conda", 46},
+	{"condor_submit", 153},
+	{"consul", 47},
+	{"coreutils", 48},
+	{"cosign", 49},
+	{"cpack", 44},
+	{"cppcheck", 96},
+	{"cpplint", 96},
+	{"cqlsh", 50},
+	{"cqlsh.py", 50},
+	{"createdb", 137},
+	{"createuser", 137},
+	{"credo", 96},
+	{"cross", 40},
+	{"ctest", 51},
+	{"curl", 52},
+	{"curlie", 81},
+	{"cut", 48},
+	{"dagster", 28},
+	{"dart", 53},
+	{"darwin-rebuild", 120},
+	{"dash", 156},
+	{"date", 48},
+	{"db2", 161},
+	{"delv", 54},
+	{"deno", 123},
+	{"detekt", 96},
+	{"df", 48},
+	{"diff", 48},
+	{"dig", 54},
+	{"dirname", 48},
+	{"dmesg", 48},
+	{"dnf", 55},
+	{"dnf4", 55},
+	{"dnf5", 55},
+	{"doas", 164},
+	{"docker", 56},
+	{"docker-compose", 56},
+	{"doctl", 57},
+	{"dotnet", 58},
+	{"dpkg", 27},
+	{"dropdb", 137},
+	{"dropuser", 137},
+	{"du", 48},
+	{"duckdb", 161},
+	{"duplicity", 59},
+	{"ebtables", 83},
+	{"echo", 48},
+	{"egrep", 48},
+	{"env", 48},
+	{"eslint", 96},
+	{"etcdctl", 60},
+	{"etcdutl", 60},
+	{"exim", 155},
+	{"exim4", 155},
+	{"false", 48},
+	{"fastboot", 21},
+	{"fastlane", 61},
+	{"ffmpeg", 62},
+	{"ffplay", 62},
+	{"ffprobe", 62},
+	{"fgrep", 48},
+	{"file", 48},
+	{"find", 48},
+	{"fish", 156},
+	{"flake8", 96},
+	{"flatpak", 63},
+	{"flock", 64},
+	{"flutter", 53},
+	{"flux", 65},
+	{"fly", 77},
+	{"flyctl", 77},
+	{"fping", 121},
+	{"free", 48},
+	{"fusermount", 111},
+	{"fusermount3", 111},
+	{"gcloud", 66},
+	{"gem", 67},
+	{"getent", 48},
+	{"gh", 68},
+	{"git", 69},
+	{"gitleaks", 96},
+	{"glab", 70},
+	{"gmake", 104},
+	{"go", 71},
+	{"gofmt", 96},
+	{"golangci-lint", 96},
+	{"gosec", 96},
+	{"gotify", 26},
+	{"govulncheck", 172},
+	{"gpg", 72},
+	{"gpg2", 72},
+	{"gpgv", 72},
+	{"gradle", 73},
+	{"gradlew", 73},
+	{"gradlew.bat", 73},
+	{"grep", 48},
+	{"grype", 172},
+	{"gsutil", 74},
+	{"gtar", 169},
+	{"gtimeout", 171},
+	{"hadolint", 96},
+	{"hdbsql", 161},
+	{"head", 48},
+	{"helm", 75},
+	{"helmfile", 76},
+	{"heroku", 77},
+	{"hf", 78},
+	{"hg", 79},
+	{"hive", 161},
+	{"home-manager", 120},
+	{"host", 80},
+	{"hostname", 48},
+	{"hostnamectl", 168},
+	{"ht", 81},
+	{"htmlhint", 96},
+	{"http", 81},
+	{"httpie", 81},
+	{"https", 81},
+	{"huggingface-cli", 78},
+	{"id", 48},
+	{"ifconfig", 48},
+	{"impala-shell", 161},
+	{"incus", 102},
+	{"influx", 82},
+	{"inngest", 28},
+	{"iostat", 48},
+	{"ip", 48},
+	{"ip6tables", 83},
+	{"iptables", 83},
+	{"iptables-legacy", 83},
+	{"iptables-nft", 83},
+	{"isort", 96},
+	{"isql", 161},
+	{"java", 84},
+	{"jest", 85},
+	{"journalctl", 48},
+	{"jq", 48},
+	{"jruby", 150},
+	{"jshint", 96},
+	{"k3d", 106},
+	{"k3s", 86},
+	{"k3s-kubectl", 91},
+	{"kafka-acls", 88},
+	{"kafka-acls.sh", 88},
+	{"kafka-broker-api-versions", 88},
+	{"kafka-broker-api-versions.sh", 88},
+	{"kafka-configs", 88},
+	{"kafka-configs.sh", 88},
+	{"kafka-console-consumer", 88},
+	{"kafka-console-consumer.sh", 88},
+	{"kafka-console-producer", 87},
+	{"kafka-console-producer.sh", 87},
+	{"kafka-consumer-groups", 88},
+	{"kafka-consumer-groups.sh", 88},
+	{"kafka-get-offsets", 88},
+	{"kafka-get-offsets.sh", 88},
+	{"kafka-leader-election", 88},
+	{"kafka-leader-election.sh", 88},
+	{"kafka-producer-perf-test", 87},
+	{"kafka-producer-perf-test.sh", 87},
+	{"kafka-topics", 88},
+	{"kafka-topics.sh", 88},
+	{"kafka-verifiable-producer", 87},
+	{"kafkacat", 89},
+	{"karma", 132},
+	{"kcat", 89},
+	{"kdig", 54},
+	{"kestra", 28},
+	{"keydb-cli", 146},
+	{"kind", 90},
+	{"ksh", 156},
+	{"ktlint", 96},
+	{"kube-linter", 96},
+	{"kubeconform", 96},
+	{"kubectl", 91},
+	{"kustomize", 92},
+	{"last", 48},
+	{"ldapadd", 93},
+	{"ldapcompare", 94},
+	{"ldapdelete", 93},
+	{"ldapexop", 93},
+	{"ldapmodify", 93},
+	{"ldapmodrdn", 93},
+	{"ldappasswd", 93},
+	{"ldapsearch", 94},
+	{"ldapurl", 94},
+	{"ldapwhoami", 94},
+	{"letsencrypt", 41},
+	{"lftp", 95},
+	{"lftpget", 95},
+	{"libressl", 127},
+	{"lint", 96},
+	{"litecli", 161},
+	{"llm", 126},
+	{"localectl", 168},
+	{"logger", 97},
+	{"loginctl", 168},
+	{"lp", 98},
+	{"lpr", 98},
+	{"ls", 48},
+	{"lsblk", 48},
+	{"lscpu", 48},
+	{"lsof", 48},
+	{"lvchange", 100},
+	{"lvconvert", 100},
+	{"lvcreate", 99},
+	{"lvdisplay", 101},
+	{"lvextend", 100},
+	{"lvreduce", 100},
+	{"lvremove", 100},
+	{"lvrename", 100},
+	{"lvresize", 100},
+	{"lvs", 101},
+	{"lvscan", 101},
+	{"lxc", 102},
+	{"lychee", 96},
+	{"machinectl", 168},
+	{"mail", 103},
+	{"mailx", 103},
+	{"make", 104},
+	{"mamba", 46},
+	{"mariadb", 114},
+	{"mariadb-admin", 115},
+	{"mariadb-dump", 116},
+	{"markdownlint", 96},
+	{"masscan", 121},
+	{"mc", 105},
+	{"mcli", 105},
+	{"md5sum", 48},
+	{"mercurial", 79},
+	{"meson", 119},
+	{"microdnf", 55},
+	{"microk8s.kubectl", 91},
+	{"micromamba", 46},
+	{"mingw32-make", 104},
+	{"minikube", 106},
+	{"minitest", 132},
+	{"mix", 107},
+	{"mksh", 156},
+	{"mocha", 132},
+	{"mongo", 110},
+	{"mongodump", 108},
+	{"mongoexport", 108},
+	{"mongofiles", 109},
+	{"mongoimport", 109},
+	{"mongorestore", 109},
+	{"mongosh", 110},
+	{"mongostat", 108},
+	{"mongotop", 108},
+	{"mosquitto_pub", 26},
+	{"mount", 111},
+	{"mount.cifs", 111},
+	{"mount.nfs", 111},
+	{"mpack", 103},
+	{"msbuild", 58},
+	{"msmtp", 112},
+	{"msmtp-enqueue.sh", 112},
+	{"msmtpq", 112},
+	{"mssql-cli", 161},
+	{"msub", 153},
+	{"mtr", 121},
+	{"mutt", 103},
+	{"mvn", 113},
+	{"mvnDebug", 113},
+	{"mvnd", 113},
+	{"mvnw", 113},
+	{"mycli", 114},
+	{"mydumper", 116},
+	{"mypy", 96},
+	{"mysql", 114},
+	{"mysqladmin", 115},
+	{"mysqldump", 116},
+	{"mysqlpump", 116},
+	{"mysqlsh", 114},
+	{"nail", 103},
+	{"nats", 117},
+	{"nc", 118},
+	{"nc.openbsd", 118},
+	{"nc.traditional", 118},
+	{"ncat", 118},
+	{"neomutt", 103},
+	{"nerdctl", 56},
+	{"netcat", 118},
+	{"netstat", 48},
+	{"networkctl", 168},
+	{"nft", 83},
+	{"ninja", 119},
+	{"ninja-build", 119},
+	{"nix", 120},
+	{"nix-build", 120},
+	{"nix-channel", 120},
+	{"nix-collect-garbage", 120},
+	{"nix-copy-closure", 120},
+	{"nix-instantiate", 120},
+	{"nix-prefetch-url", 120},
+	{"nixos-rebuild", 120},
+	{"nmap", 121},
+	{"nmcli", 122},
+	{"node", 123},
+	{"nodejs", 123},
+	{"nomad", 47},
+	{"noti", 26},
+	{"npm", 124},
+	{"npx", 124},
+	{"nsca", 26},
+	{"nslookup", 80},
+	{"ntfy-send", 26},
+	{"ntpdate", 42},
+	{"nuget", 58},
+	{"nzsql", 161},
+	{"oarsub", 153},
+	{"oc", 91},
+	{"ollama", 125},
+	{"openai", 126},
+	{"openssl", 127},
+	{"opentofu", 170},
+	{"osv-scanner", 172},
+	{"oxlint", 96},
+	{"packer", 128},
+	{"pacman", 129},
+	{"pamac", 129},
+	{"parallel", 130},
+	{"paratest", 132},
+	{"paru", 129},
+	{"pest", 132},
+	{"pg_basebackup", 137},
+	{"pg_dump", 137},
+	{"pg_dumpall", 137},
+	{"pg_isready", 137},
+	{"pg_restore", 137},
+	{"pgbench", 137},
+	{"pgcli", 161},
+	{"php", 131},
+	{"phpcs", 96},
+	{"phpmd", 96},
+	{"phpstan", 96},
+	{"phpunit", 132},
+	{"ping", 48},
+	{"pip", 133},
+	{"pip-audit", 172},
+	{"pip-compile", 133},
+	{"pip-sync", 133},
+	{"pip-tools", 133},
+	{"pip3", 133},
+	{"pipx", 133},
+	{"playwright", 134},
+	{"pnpm", 135},
+	{"podman", 56},
+	{"podman-compose", 56},
+	{"poetry", 136},
+	{"pre-commit", 96},
+	{"prefect", 28},
+	{"presto", 161},
+	{"prettier", 96},
+	{"printenv", 48},
+	{"printf", 48},
+	{"ps", 48},
+	{"psalm", 96},
+	{"psql", 137},
+	{"pulumi", 138},
+	{"puppet", 139},
+	{"pushbullet", 26},
+	{"pushover", 26},
+	{"pvck", 101},
+	{"pvcreate", 100},
+	{"pvdisplay", 101},
+	{"pvmove", 100},
+	{"pvremove", 100},
+	{"pvresize", 100},
+	{"pvs", 101},
+	{"pvscan", 101},
+	{"pwd", 48},
+	{"pwsh", 156},
+	{"py", 141},
+	{"py.test", 140},
+	{"pycodestyle", 96},
+	{"pydocstyle", 96},
+	{"pylint", 96},
+	{"pypy", 141},
+	{"pypy3", 141},
+	{"pyright", 96},
+	{"pytest", 140},
+	{"python", 141},
+	{"python2", 141},
+	{"python3", 141},
+	{"qrsh", 153},
+	{"qsub", 153},
+	{"rabbitmq-diagnostics", 143},
+	{"rabbitmq-plugins", 143},
+	{"rabbitmq-queues", 143},
+	{"rabbitmq-streams", 143},
+	{"rabbitmq-upgrade", 143},
+	{"rabbitmqadmin", 142},
+	{"rabbitmqctl", 143},
+	{"rage", 22},
+	{"rails", 144},
+	{"rake", 144},
+	{"rclone", 145},
+	{"rdate", 42},
+	{"readlink", 48},
+	{"realpath", 48},
+	{"rebar3", 107},
+	{"redis-cli", 146},
+	{"reek", 96},
+	{"reindexdb", 137},
+	{"remake", 104},
+	{"resolvectl", 168},
+	{"restic", 147},
+	{"resticprofile", 147},
+	{"revive", 96},
+	{"rke2", 86},
+	{"rsnapshot", 148},
+	{"rspec", 132},
+	{"rsync", 149},
+	{"rubocop", 96},
+	{"ruby", 150},
+	{"ruff", 96},
+	{"rustic", 147},
+	{"s-nail", 103},
+	{"s3cmd", 151},
+	{"salloc", 153},
+	{"salt", 152},
+	{"salt-call", 152},
+	{"salt-run", 152},
+	{"salt-ssh", 152},
+	{"samu", 119},
+	{"sbatch", 153},
+	{"scp", 154},
+	{"sem", 130},
+	{"send_nsca", 26},
+	{"sendemail", 103},
+	{"sendmail", 155},
+	{"seq", 48},
+	{"sftp", 154},
+	{"sh", 156},
+	{"sha1sum", 48},
+	{"sha256sum", 48},
+	{"shellcheck", 96},
+	{"shfmt", 96},
+	{"skopeo", 157},
+	{"slack-cli", 26},
+	{"slack-notify", 26},
+	{"slackcat", 26},
+	{"slackcli", 26},
+	{"sleep", 48},
+	{"smartctl", 158},
+	{"snap", 159},
+	{"snmptrap", 26},
+	{"snowsql", 161},
+	{"sntp", 42},
+	{"sops", 160},
+	{"sort", 48},
+	{"spark-sql", 161},
+	{"spectral", 96},
+	{"sql", 161},
+	{"sqlcmd", 161},
+	{"sqlfluff", 96},
+	{"sqlite3", 162},
+	{"sqlplus", 161},
+	{"srun", 153},
+	{"ss", 48},
+	{"ssh", 163},
+	{"sshpass", 163},
+	{"stack", 39},
+	{"standard", 96},
+	{"standardrb", 96},
+	{"stat", 48},
+	{"staticcheck", 96},
+	{"stylelint", 96},
+	{"su", 164},
+	{"sudo", 164},
+	{"svn", 165},
+	{"svnadmin", 165},
+	{"svnlook", 165},
+	{"svnmucc", 165},
+	{"svnrdump", 165},
+	{"svnsync", 165},
+	{"swaks", 166},
+	{"swapoff", 111},
+	{"swapon", 111},
+	{"swift", 167},
+	{"swiftformat", 96},
+	{"swiftlint", 96},
+	{"systemctl", 168},
+	{"systemd-cat", 97},
+	{"tail", 48},
+	{"tap", 132},
+	{"tar", 169},
+	{"tcping", 121},
+	{"tdnf", 55},
+	{"temporal", 28},
+	{"terminal-notifier", 26},
+	{"terraform", 170},
+	{"terragrunt", 170},
+	{"test", 48},
+	{"tf", 170},
+	{"tflint", 96},
+	{"tfsec", 96},
+	{"timedatectl", 168},
+	{"timeout", 171},
+	{"tkn", 28},
+	{"tofu", 170},
+	{"top", 48},
+	{"traceroute", 48},
+	{"tree", 48},
+	{"trino", 161},
+	{"trivy", 172},
+	{"true", 48},
+	{"trufflehog", 172},
+	{"truffleruby", 150},
+	{"ts-node", 123},
+	{"tslint", 96},
+	{"tsql", 161},
+	{"tsx", 123},
+	{"twine", 173},
+	{"typos", 96},
+	{"umount", 111},
+	{"uname", 48},
+	{"unattended-upgrade", 27},
+	{"uniq", 48},
+	{"uptime", 48},
+	{"usql", 161},
+	{"uv", 174},
+	{"vacuumdb", 137},
+	{"vagrant", 175},
+	{"vale", 96},
+	{"valkey-cli", 146},
+	{"vault", 176},
+	{"vgchange", 100},
+	{"vgck", 101},
+	{"vgcreate", 100},
+	{"vgdisplay", 101},
+	{"vgextend", 100},
+	{"vgreduce", 100},
+	{"vgremove", 100},
+	{"vgs", 101},
+	{"vgscan", 101},
+	{"vitest", 85},
+	{"vmstat", 48},
+	{"vsql", 161},
+	{"vulture", 96},
+	{"w", 48},
+	{"wall", 97},
+	{"wc", 48},
+	{"wget", 177},
+	{"wget2", 177},
+	{"which", 48},
+	{"who", 48},
+	{"whoami", 48},
+	{"whois", 48},
+	{"wscat", 26},
+	{"xargs", 178},
+	{"xcodebuild", 179},
+	{"xh", 81},
+	{"xhs", 81},
+	{"yamllint", 96},
+	{"yarn", 180},
+	{"yarnpkg", 180},
+	{"yay", 129},
+	{"youtube-dl", 181},
+	{"youtube-dlc", 181},
+	{"yq", 48},
+	{"yt-dlp", 181},
+	{"yt_dlp", 181},
+	{"yum", 55},
+	{"zabbix_sender", 26},
+	{"zbctl", 28},
+	{"zfs", 182},
+	{"zgrep", 48},
+	{"zpool", 182},
+	{"zsh", 156},
+	{"zypper", 183},
 }
 
 func rules0() []ruleset.Rule { return []ruleset.Rule{} }
@@ -2055,7 +2066,7 @@ func rules3() []ruleset.Rule {
 func rules4() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "errno/connection-refused",
 		Class:    "transient",
-		Output:   ruleset.Pattern{{Expr: "connection (?:was |is |has been |were )?(?:actively )?refused", Need: [][]string{[]string{"connection actively refused", "connection has been actively refused", "connection has been refused", "connection is actively refused", "connection is refused", "connection refused", "connection was actively refused", "connection was refused", "connection were actively refused", "connection were refused"}}}, {Expr: "\\bECONNREFUSED\\b", Need: [][]string{[]string{"econnrefused"}}}, {Expr: "actively refused it", Need: [][]string{[]string{"actively refused it"}}}, {Expr: "(?:errno|os error)[ :=]*(?:111|10061)\\b", Need: [][]string{[]string{"errno", "os error"}, []string{"10061", "111"}}}, {Expr: "error[ :=]*10061\\b", Need: [][]string{[]string{"error"}, []string{"10061"}}}, {Expr: "(?:^\\s*|[^\\]\\s] ?)error[ :=]*111\\s*$", Need: [][]string{[]string{"error"}, []string{"111"}}}, {Expr: "error[ :=]*111(?:[^\\w\\s]|\\s+(?:connect\\w*|while|from|to|on|in|at)\\b)", Need: [][]string{[]string{"error"}, []string{"111"}}}, {Expr: "refused (?:the |our )?connection", Need: [][]string{[]string{"refused connection", "refused our connection", "refused the connection"}}}, {Expr: "connect(?:ion)? (?:attempt )?refused", Need: [][]string{[]string{"connect attempt refused", "connect refused", "connection attempt refused", "connection refused"}}}, {Expr: "server refused (?:the |our |your |a |to )?connect", Need: [][]string{[]string{"server refused a connect", "server refused connect", "server refused our connect", "server refused the connect", "server refused to connect", "server refused your connect"}}}, {Expr: "Verbindungsaufbau abgelehnt", Need: [][]string{[]string{"verbindungsaufbau abgelehnt"}}}, {Expr: "Verbindung verweigert", Need: [][]string{[]string{"verbindung verweigert"}}}, {Expr: "onnexion refus", Need: [][]string{[]string{"onnexion refus"}}}, {Expr: "onexi.n re(?:hus|chaz)ada", Need: [][]string{[]string{"n rechazada", "n rehusada"}, []string{"onexi"}}}, {Expr: "onnessione rifiutata", Need: [][]string{[]string{"onnessione rifiutata"}}}, {Expr: "onex.o recusada", Need: [][]string{[]string{"o recusada"}, []string{"onex"}}}, {Expr: "连接被拒绝", Need: [][]string{[]string{"连接被拒绝"}}}, {Expr: "拒绝连接", Need: [][]string{[]string{"拒绝连接"}}}, {Expr: "无法连接", Need: [][]string{[]string{"无法连接"}}}, {Expr: "连接失败", Need: [][]string{[]string{"连接失败"}}}, {Expr: "接続できません", Need: [][]string{[]string{"接続できません"}}}, {Expr: "接続に失敗", Need: [][]string{[]string{"接続に失敗"}}}, {Expr: "не удалось (?:подключиться|установить соединение)", Need: [][]string{[]string{"не удалось подключиться", "не удалось установить соединение"}}}, {Expr: "keine verbindung", Need: [][]string{[]string{"keine verbindung"}}}, {Expr: "verbindung .{0,40}(?:fehlgeschlagen|nicht m.glich|unterbrochen)", Need: [][]string{[]string{"verbindung "}, []string{"fehlgeschlagen", "nicht m", "unterbrochen"}}}, {Expr: "impossible de (?:se )?(?:connecter|contacter)", Need: [][]string{[]string{"impossible de connecter", "impossible de contacter", "impossible de se connecter", "impossible de se contacter"}}}, {Expr: "no se (?:pudo|puede) conectar", Need: [][]string{[]string{"no se pudo conectar", "no se puede conectar"}}}, {Expr: "impossibile connettersi", Need: [][]string{[]string{"impossibile connettersi"}}}, {Expr: "n.o foi poss.vel conectar", Need: [][]string{[]string{"o foi poss"}, []string{"vel conectar"}}}, {Expr: "接続を拒否", Need: [][]string{[]string{"接続を拒否"}}}, {Expr: "接続が拒否", Need: [][]string{[]string{"接続が拒否"}}}, {Expr: "연결이 거부", Need: [][]string{[]string{"연결이 거부"}}}, {Expr: "отказано", Need: [][]string{[]string{"отказано"}}}, {Expr: "(?:could ?n.t|could not|cannot|can.t|unable to|failed to|never|not able to) (?:establish a (?:new |network )?connection|connect|reach|contact)\\b", Need: [][]string{[]string{" connect", " contact", " establish a connection", " establish a network connection", " establish a new connection", " reach"}, []string{"an", "failed to", "never", "not able to", "ould", "unable to"}}}, {Expr: "connection to .{1,200} refused", Need: [][]string{[]string{"connection to "}, []string{" refused"}}}, {Expr: "server .{1,80} (?:is )?not (?:running|reachable|responding)", Need: [][]string{[]string{"server "}, []string{" is not reachable", " is not responding", " is not running", " not reachable", " not responding", " not running"}}}, {Expr: "network-related", Need: [][]string{[]string{"network-related"}}}, {Expr: "is (?:the|your) (?:\\w+ )?(?:server|daemon|service) running", Need: [][]string{[]string{"is the ", "is your "}, []string{"daemon running", "server running", "service running"}}}, {Expr: "connect(?:ion)? (?:attempt )?failed", Need: [][]string{[]string{"connect attempt failed", "connect failed", "connection attempt failed", "connection failed"}}}, {Expr: "connection to .{1,200} failed", Need: [][]string{[]string{"connection to "}, []string{" failed"}}}, {Expr: "connection error", Need: [][]string{[]string{"connection error"}}}},
+		Output:   ruleset.Pattern{{Expr: "connection (?:was |is |has been |were )?(?:actively )?refused", Need: [][]string{[]string{"connection actively refused", "connection has been actively refused", "connection has been refused", "connection is actively refused", "connection is refused", "connection refused", "connection was actively refused", "connection was refused", "connection were actively refused", "connection were refused"}}}, {Expr: "\\bECONNREFUSED\\b", Need: [][]string{[]string{"econnrefused"}}}, {Expr: "actively refused it", Need: [][]string{[]string{"actively refused it"}}}, {Expr: "(?:errno|os error)[ :=]*(?:111|10061)\\b", Need: [][]string{[]string{"errno", "os error"}, []string{"10061", "111"}}}, {Expr: "error[ :=]*10061\\b", Need: [][]string{[]string{"error"}, []string{"10061"}}}, {Expr: "(?:^\\s*|[^\\]\\s] ?)error[ :=]*111\\s*$", Need: [][]string{[]string{"error"}, []string{"111"}}}, {Expr: "error[ :=]*111(?:[^\\w\\s]|\\s+(?:connect\\w*|while|from|to|on|in|at)\\b)", Need: [][]string{[]string{"error"}, []string{"111"}}}, {Expr: "refused (?:the |our )?connection", Need: [][]string{[]string{"refused connection", "refused our connection", "refused the connection"}}}, {Expr: "connect(?:ion)? (?:attempt )?refused", Need: [][]string{[]string{"connect attempt refused", "connect refused", "connection attempt refused", "connection refused"}}}, {Expr: "server refused (?:the |our |your |a |to )?connect", Need: [][]string{[]string{"server refused a connect", "server refused connect", "server refused our connect", "server refused the connect", "server refused to connect", "server refused your connect"}}}, {Expr: "Verbindungsaufbau abgelehnt", Need: [][]string{[]string{"verbindungsaufbau abgelehnt"}}}, {Expr: "Verbindung verweigert", Need: [][]string{[]string{"verbindung verweigert"}}}, {Expr: "onnexion refus", Need: [][]string{[]string{"onnexion refus"}}}, {Expr: "onexi.n re(?:hus|chaz)ada", Need: [][]string{[]string{"n rechazada", "n rehusada"}, []string{"onexi"}}}, {Expr: "onnessione rifiutata", Need: [][]string{[]string{"onnessione rifiutata"}}}, {Expr: "onex.o recusada", Need: [][]string{[]string{"o recusada"}, []string{"onex"}}}, {Expr: "连接被拒绝", Need: [][]string{[]string{"连接被拒绝"}}}, {Expr: "拒绝连接", Need: [][]string{[]string{"拒绝连接"}}}, {Expr: "无法连接", Need: [][]string{[]string{"无法连接"}}}, {Expr: "连接失败", Need: [][]string{[]string{"连接失败"}}}, {Expr: "接続できません", Need: [][]string{[]string{"接続できません"}}}, {Expr: "接続に失敗", Need: [][]string{[]string{"接続に失敗"}}}, {Expr: "не удалось (?:подключиться|установить соединение)", Need: [][]string{[]string{"не удалось подключиться", "не удалось установить соединение"}}}, {Expr: "keine verbindung", Need: [][]string{[]string{"keine verbindung"}}}, {Expr: "verbindung .{0,40}(?:fehlgeschlagen|nicht m.glich|unterbrochen)", Need: [][]string{[]string{"verbindung "}, []string{"fehlgeschlagen", "nicht m", "unterbrochen"}}}, {Expr: "impossible de (?:se )?(?:connecter|contacter)", Need: [][]string{[]string{"impossible de connecter", "impossible de contacter", "impossible de se connecter", "impossible de se contacter"}}}, {Expr: "no se (?:pudo|puede) conectar", Need: [][]string{[]string{"no se pudo conectar", "no se puede conectar"}}}, {Expr: "impossibile connettersi", Need: [][]string{[]string{"impossibile connettersi"}}}, {Expr: "n.o foi poss.vel conectar", Need: [][]string{[]string{"o foi poss"}, []string{"vel conectar"}}}, {Expr: "接続を拒否", Need: [][]string{[]string{"接続を拒否"}}}, {Expr: "接続が拒否", Need: [][]string{[]string{"接続が拒否"}}}, {Expr: "연결이 거부", Need: [][]string{[]string{"연결이 거부"}}}, {Expr: "отказано", Need: [][]string{[]string{"отказано"}}}, {Expr: "(?:could ?n.t|could not|cannot|can.t|unable to|failed to|never|not able to|not possible to) (?:establish a (?:new |network )?connection|connect|reach|contact)\\b", Need: [][]string{[]string{" connect", " contact", " establish a connection", " establish a network connection", " establish a new connection", " reach"}, []string{"an", "failed to", "never", "not able to", "not possible to", "ould", "unable to"}}}, {Expr: "connection to .{1,200} refused", Need: [][]string{[]string{"connection to "}, []string{" refused"}}}, {Expr: "server .{1,80} (?:is )?not (?:running|reachable|responding)", Need: [][]string{[]string{"server "}, []string{" is not reachable", " is not responding", " is not running", " not reachable", " not responding", " not running"}}}, {Expr: "network-related", Need: [][]string{[]string{"network-related"}}}, {Expr: "is (?:the|your) (?:\\w+ )?(?:server|daemon|service) running", Need: [][]string{[]string{"is the ", "is your "}, []string{"daemon running", "server running", "service running"}}}, {Expr: "connect(?:ion)? (?:attempt )?failed", Need: [][]string{[]string{"connect attempt failed", "connect failed", "connection attempt failed", "connection failed"}}}, {Expr: "connection to .{1,200} failed", Need: [][]string{[]string{"connection to "}, []string{" failed"}}}, {Expr: "connection error", Need: [][]string{[]string{"connection error"}}}},
 		Why:      "nothing accepted the connection; a service that restarts looks like this",
 		Source:   "errno(3), ECONNREFUSED; Windows WSAECONNREFUSED 10061",
 		Examples: []ruleset.Example{{Argv: []string{"deploy"}, Exit: 1, Stderr: "dial tcp 10.0.0.5:443: connect: connection refused"}, {Argv: []string{"app"}, Exit: 1, Stderr: "Error: connect ECONNREFUSED 127.0.0.1:5432"}, {Argv: []string{"app"}, Exit: 1, Stderr: "Fehler: Verbindungsaufbau abgelehnt"}, {Argv: []string{"app"}, Exit: 1, Stderr: "app: couldn't connect to server"}},
@@ -2146,7 +2157,7 @@ func rules4() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "open /etc/shadow: permission denied"}},
 	}, {ID: "errno/address-in-use",
 		Class:    "permanent",
-		Output:   ruleset.Pattern{{Expr: "address already in use", Need: [][]string{[]string{"address already in use"}}}, {Expr: "\\bEADDRINUSE\\b", Need: [][]string{[]string{"eaddrinuse"}}}, {Expr: "(?:port|address) .{0,40}(?:is )?already (?:in use|allocated|bound)", Need: [][]string{[]string{"already allocated", "already bound", "already in use", "is already allocated", "is already bound", "is already in use"}, []string{"address ", "port "}}}, {Expr: "Die Adresse wird bereits verwendet", Need: [][]string{[]string{"die adresse wird bereits verwendet"}}}, {Expr: "adresse d.j. utilis", Need: [][]string{[]string{"adresse d"}, []string{" utilis"}}}},
+		Output:   ruleset.Pattern{{Expr: "address already in use", Need: [][]string{[]string{"address already in use"}}}, {Expr: "\\bEADDRINUSE\\b", Need: [][]string{[]string{"eaddrinuse"}}}, {Expr: "(?:port|address) .{0,40}(?:is )?already (?:in use|allocated|bound)", Need: [][]string{[]string{"already allocated", "already bound", "already in use", "is already allocated", "is already bound", "is already in use"}, []string{"address ", "port "}}}, {Expr: "\\bport \\S{1,20} (?:is )?in use", Need: [][]string{[]string{" in use", " is in use"}, []string{"port "}}}, {Expr: "Die Adresse wird bereits verwendet", Need: [][]string{[]string{"die adresse wird bereits verwendet"}}}, {Expr: "adresse d.j. utilis", Need: [][]string{[]string{"adresse d"}, []string{" utilis"}}}},
 		Why:      "another program holds the port",
 		Source:   "errno(3), EADDRINUSE",
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "listen tcp :8080: bind: address already in use"}},
@@ -2253,10 +2264,17 @@ func rules6() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "status 423 Locked"}},
 	}, {ID: "http/unauthorized",
 		Class:    "config",
-		Output:   ruleset.Pattern{{Expr: "(?:\\b(?:https?(?:/[\\d.]+)?|re(?:turn(?:ed|s)|pl(?:ied|y)|spon(?:se|ded)|ceived|quest)|got|errno|fail(?:ed|ure)|fetch|answer(?:ed)?|server|api)|\\b\\w{0,20}(?:stat(?:us|ut)|codes?|err(?:or|eur)?|exception|fehler))(?:[ _-]?(?:error|status|code|response|reply|http|with|was|is|a|an|of|from server|said))*[\\s\"'=:(\\[\\\\#,-]{0,4}[ \"'=:(\\[#,-](?:401|407|511)(?:_|[^\\w\\s]|\\s*$|\\s+(?:[^\\w\\s]|\\w{1,3}\\b|\\w*(?:[^\\Ws]|ss|us)\\b|(?:this|does|needs|means|occurs|always|errors|responses)\\b))", Need: [][]string{[]string{" 401", " 407", " 511", "\"401", "\"407", "\"511", "#401", "#407", "#511", "'401", "'407", "'511", "(401", "(407", "(511", ",401", ",407", ",511", "-401", "-407", "-511", ":401", ":407", ":511", "=401", "=407", "=511", "[401", "[407", "[511"}, []string{"answer", "answered", "api", "code", "codes", "err", "erreur", "errno", "error", "exception", "failed", "failure", "fehler", "fetch", "got", "http", "https", "received", "replied", "reply", "request", "responded", "response", "returned", "returns", "server", "status", "statut", "statuſ"}}}, {Expr: "\\((?:http )?(?:401|407|511)\\)", Need: [][]string{[]string{"(401)", "(407)", "(511)", "(http 401)", "(http 407)", "(http 511)"}}}, {Expr: "\\[(?:401|407|511)\\]", Need: [][]string{[]string{"[401]", "[407]", "[511]"}}}, {Expr: "(?-i:\\bE(?:401|407|511)\\b)", Need: [][]string{[]string{"e401", "e407", "e511"}}}, {Expr: "http_?(?:401|407|511)\\b", Need: [][]string{[]string{"http401", "http407", "http511", "http_401", "http_407", "http_511"}}}, {Expr: ", ?(?:401|407|511)$", Need: [][]string{[]string{", 401", ", 407", ", 511", ",401", ",407", ",511"}}}, {Expr: " - (?:401|407|511)$", Need: [][]string{[]string{" - 401", " - 407", " - 511"}}}, {Expr: "exceptions\\.\\w{1,60}: (?:401|407|511) ", Need: [][]string{[]string{"exceptions."}, []string{": 401 ", ": 407 ", ": 511 "}}}, {Expr: "\\b(?:401|407|511) ?[:(-]? ?(?:unauthori[sz]ed|proxy|network auth|authori[sz]ation|authentication|invalid|bad cred)", Need: [][]string{[]string{"authentication", "authorisation", "authorization", "authoriſation", "bad cred", "invalid", "network auth", "proxy", "unauthorised", "unauthorized", "unauthoriſed"}, []string{"401", "401 ", "401  ", "401 (", "401 ( ", "401 -", "401 - ", "401 :", "401 : ", "401(", "401( ", "401-", "401- ", "401:", "401: ", "407", "407 ", "407  ", "407 (", "407 ( ", "407 -", "407 - ", "407 :", "407 : ", "407(", "407( ", "407-", "407- ", "407:", "407: ", "511", "511 ", "511  ", "511 (", "511 ( ", "511 -", "511 - ", "511 :", "511 : ", "511(", "511( ", "511-", "511- ", "511:", "511: "}}}, {Expr: "\\bunauthori[sz]ed\\b", Need: [][]string{[]string{"unauthorised", "unauthorized", "unauthoriſed"}}}, {Expr: "bad credentials", Need: [][]string{[]string{"bad credentials"}}}, {Expr: "authentication (?:failed|failure|required|error|is required)", Need: [][]string{[]string{"authentication error", "authentication failed", "authentication failure", "authentication is required", "authentication required"}}}, {Expr: "not authenticated", Need: [][]string{[]string{"not authenticated"}}}, {Expr: "authori[sz]ation (?:failed|failure|required|violation|error|denied)", Need: [][]string{[]string{"authorisation denied", "authorisation error", "authorisation failed", "authorisation failure", "authorisation required", "authorisation violation", "authorization denied", "authorization error", "authorization failed", "authorization failure", "authorization required", "authorization violation", "authoriſation denied", "authoriſation error", "authoriſation failed", "authoriſation failure", "authoriſation required", "authoriſation violation"}}}, {Expr: "(?:logon|login|auth)[_ ]failure", Need: [][]string{[]string{"auth failure", "auth_failure", "login failure", "login_failure", "logon failure", "logon_failure"}}}, {Expr: "(?:invalid|incorrect|wrong|missing|expired|bad|unknown|no) (?:\\S+ )?(?:credentials?|api[ _-]?key|(?:access|auth|bearer|refresh|security|session|id)?[ _-]?token|password|passphrase|username|login|user(?:name)? or password)", Need: [][]string{[]string{" token", "-token", "_token", "access token", "access-token", "access_token", "accesstoken", "api key", "api-key", "api_key", "apikey", "auth token", "auth-token", "auth_token", "authtoken", "bearer token", "bearer-token", "bearer_token", "bearertoken", "credential", "credentials", "id token", "id-token", "id_token", "idtoken", "login", "passphrase", "password", "refresh token", "refresh-token", "refresh_token", "refreshtoken", "security token", "security-token", "security_token", "securitytoken", "session token", "session-token", "session_token", "sessiontoken", "token", "user or password", "username", "username or password"}, []string{"bad ", "expired ", "incorrect ", "invalid ", "missing ", "no ", "unknown ", "wrong "}}}, {Expr: "(?:token|credentials?|session|api[ _-]?key|key|license|password).{0,30}(?:has |have |is |are |was )(?:been )?(?:expired|invalid|revoked|missing|required|incorrect|not (?:valid|set|found|provided|configured))", Need: [][]string{[]string{"are been expired", "are been incorrect", "are been invalid", "are been missing", "are been not configured", "are been not found", "are been not provided", "are been not set", "are been not valid", "are been required", "are been revoked", "are expired", "are incorrect", "are invalid", "are missing", "are not configured", "are not found", "are not provided", "are not set", "are not valid", "are required", "are revoked", "has been expired", "has been incorrect", "has been invalid", "has been missing", "has been not configured", "has been not found", "has been not provided", "has been not set", "has been not valid", "has been required", "has been revoked", "has expired", "has incorrect", "has invalid", "has missing", "has not configured", "has not found", "has not provided", "has not set", "has not valid", "has required", "has revoked", "have been expired", "have been incorrect", "have been invalid", "have been missing", "have been not configured", "have been not found", "have been not provided", "have been not set", "have been not valid", "have been required", "have been revoked", "have expired", "have incorrect", "have invalid", "have missing", "have not configured", "have not found", "have not provided", "have not set", "have not valid", "have required", "have revoked", "is been expired", "is been incorrect", "is been invalid", "is been missing", "is been not configured", "is been not found", "is been not provided", "is been not set", "is been not valid", "is been required", "is been revoked", "is expired", "is incorrect", "is invalid", "is missing", "is not configured", "is not found", "is not provided", "is not set", "is not valid", "is required", "is revoked", "was been expired", "was been incorrect", "was been invalid", "was been missing", "was been not configured", "was been not found", "was been not provided", "was been not set", "was been not valid", "was been required", "was been revoked", "was expired", "was incorrect", "was invalid", "was missing", "was not configured", "was not found", "was not provided", "was not set", "was not valid", "was required", "was revoked"}, []string{"api key", "api-key", "api_key", "apikey", "credential", "credentials", "key", "license", "password", "session", "token"}}}, {Expr: "ExpiredToken", Need: [][]string{[]string{"expiredtoken"}}}, {Expr: "InvalidAccessKeyId", Need: [][]string{[]string{"invalidaccesskeyid"}}}, {Expr: "SignatureDoesNotMatch", Need: [][]string{[]string{"signaturedoesnotmatch"}}}, {Expr: "InvalidClientTokenId", Need: [][]string{[]string{"invalidclienttokenid"}}}, {Expr: "UnrecognizedClient", Need: [][]string{[]string{"unrecognizedclient"}}}, {Expr: "NoCredential", Need: [][]string{[]string{"nocredential"}}}, {Expr: "credentials? (?:not found|could not|were not|are not)", Need: [][]string{[]string{"credential are not", "credential could not", "credential not found", "credential were not", "credentials are not", "credentials could not", "credentials not found", "credentials were not"}}}, {Expr: "(?:locate|find|load|get|obtain).{0,20}credentials", Need: [][]string{[]string{"credentials"}, []string{"find", "get", "load", "locate", "obtain"}}}, {Expr: "could not read (?:username|password)", Need: [][]string{[]string{"could not read password", "could not read username"}}}, {Expr: "no password supplied", Need: [][]string{[]string{"no password supplied"}}}, {Expr: "login (?:failed|required|incorrect|denied)", Need: [][]string{[]string{"login denied", "login failed", "login incorrect", "login required"}}}, {Expr: "log ?in (?:first|again)", Need: [][]string{[]string{"log in again", "log in first", "login again", "login first"}}}, {Expr: "not logged in", Need: [][]string{[]string{"not logged in"}}}, {Expr: "please (?:run|log|sign|authenticate).{0,40}(?:login|auth|sign)", Need: [][]string{[]string{"please authenticate", "please log", "please run", "please sign"}, []string{"auth", "login", "sign"}}}, {Expr: "access[ _]denied", Need: [][]string{[]string{"access denied", "access_denied"}}}, {Expr: "AccessDenied", Need: [][]string{[]string{"accessdenied"}}}, {Expr: "need auth", Need: [][]string{[]string{"need auth"}}}, {Expr: "invalid_grant", Need: [][]string{[]string{"invalid_grant"}}}, {Expr: "invalid_client", Need: [][]string{[]string{"invalid_client"}}}, {Expr: "unauthenticated", Need: [][]string{[]string{"unauthenticated"}}}, {Expr: "password authentication", Need: [][]string{[]string{"password authentication"}}}, {Expr: "re-?authenticate", Need: [][]string{[]string{"re-authenticate", "reauthenticate"}}}, {Expr: "wrong password", Need: [][]string{[]string{"wrong password"}}}, {Expr: "password is incorrect", Need: [][]string{[]string{"password is incorrect"}}}},
+		Output:   ruleset.Pattern{{Expr: "(?:\\b(?:https?(?:/[\\d.]+)?|re(?:turn(?:ed|s)|pl(?:ied|y)|spon(?:se|ded)|ceived|quest)|got|errno|fail(?:ed|ure)|fetch|answer(?:ed)?|server|api)|\\b\\w{0,20}(?:stat(?:us|ut)|codes?|err(?:or|eur)?|exception|fehler))(?:[ _-]?(?:error|status|code|response|reply|http|with|was|is|a|an|of|from server|said))*[\\s\"'=:(\\[\\\\#,-]{0,4}[ \"'=:(\\[#,-](?:401|407|511)(?:_|[^\\w\\s]|\\s*$|\\s+(?:[^\\w\\s]|\\w{1,3}\\b|\\w*(?:[^\\Ws]|ss|us)\\b|(?:this|does|needs|means|occurs|always|errors|responses)\\b))", Need: [][]string{[]string{" 401", " 407", " 511", "\"401", "\"407", "\"511", "#401", "#407", "#511", "'401", "'407", "'511", "(401", "(407", "(511", ",401", ",407", ",511", "-401", "-407", "-511", ":401", ":407", ":511", "=401", "=407", "=511", "[401", "[407", "[511"}, []string{"answer", "answered", "api", "code", "codes", "err", "erreur", "errno", "error", "exception", "failed", "failure", "fehler", "fetch", "got", "http", "https", "received", "replied", "reply", "request", "responded", "response", "returned", "returns", "server", "status", "statut", "statuſ"}}}, {Expr: "\\((?:http )?(?:401|407|511)\\)", Need: [][]string{[]string{"(401)", "(407)", "(511)", "(http 401)", "(http 407)", "(http 511)"}}}, {Expr: "\\[(?:401|407|511)\\]", Need: [][]string{[]string{"[401]", "[407]", "[511]"}}}, {Expr: "(?-i:\\bE(?:401|407|511)\\b)", Need: [][]string{[]string{"e401", "e407", "e511"}}}, {Expr: "http_?(?:401|407|511)\\b", Need: [][]string{[]string{"http401", "http407", "http511", "http_401", "http_407", "http_511"}}}, {Expr: ", ?(?:401|407|511)$", Need: [][]string{[]string{", 401", ", 407", ", 511", ",401", ",407", ",511"}}}, {Expr: " - (?:401|407|511)$", Need: [][]string{[]string{" - 401", " - 407", " - 511"}}}, {Expr: "exceptions\\.\\w{1,60}: (?:401|407|511) ", Need: [][]string{[]string{"exceptions."}, []string{": 401 ", ": 407 ", ": 511 "}}}, {Expr: "\\b(?:401|407|511) ?[:(-]? ?(?:unauthori[sz]ed|proxy|network auth|authori[sz]ation|authentication|invalid|bad cred)", Need: [][]string{[]string{"authentication", "authorisation", "authorization", "authoriſation", "bad cred", "invalid", "network auth", "proxy", "unauthorised", "unauthorized", "unauthoriſed"}, []string{"401", "401 ", "401  ", "401 (", "401 ( ", "401 -", "401 - ", "401 :", "401 : ", "401(", "401( ", "401-", "401- ", "401:", "401: ", "407", "407 ", "407  ", "407 (", "407 ( ", "407 -", "407 - ", "407 :", "407 : ", "407(", "407( ", "407-", "407- ", "407:", "407: ", "511", "511 ", "511  ", "511 (", "511 ( ", "511 -", "511 - ", "511 :", "511 : ", "511(", "511( ", "511-", "511- ", "511:", "511: "}}}, {Expr: "\\bunauthori[sz]ed\\b", Need: [][]string{[]string{"unauthorised", "unauthorized", "unauthoriſed"}}}, {Expr: "bad credentials", Need: [][]string{[]string{"bad credentials"}}}, {Expr: "authentication (?:failed|failure|required|error|is required)", Need: [][]string{[]string{"authentication error", "authentication failed", "authentication failure", "authentication is required", "authentication required"}}}, {Expr: "not authenticated", Need: [][]string{[]string{"not authenticated"}}}, {Expr: "authori[sz]ation (?:failed|failure|required|violation|error|denied)", Need: [][]string{[]string{"authorisation denied", "authorisation error", "authorisation failed", "authorisation failure", "authorisation required", "authorisation violation", "authorization denied", "authorization error", "authorization failed", "authorization failure", "authorization required", "authorization violation", "authoriſation denied", "authoriſation error", "authoriſation failed", "authoriſation failure", "authoriſation required", "authoriſation violation"}}}, {Expr: "(?:logon|login|auth)[_ ]failure", Need: [][]string{[]string{"auth failure", "auth_failure", "login failure", "login_failure", "logon failure", "logon_failure"}}}, {Expr: "(?:invalid|incorrect|wrong|missing|expired|bad|unknown|no) (?:\\S+ )?(?:credentials?|api[ _-]?key|(?:access|auth|bearer|refresh|security|session|id)?[ _-]?token|password|passphrase|username|login|user(?:name)? or password)", Need: [][]string{[]string{" token", "-token", "_token", "access token", "access-token", "access_token", "accesstoken", "api key", "api-key", "api_key", "apikey", "auth token", "auth-token", "auth_token", "authtoken", "bearer token", "bearer-token", "bearer_token", "bearertoken", "credential", "credentials", "id token", "id-token", "id_token", "idtoken", "login", "passphrase", "password", "refresh token", "refresh-token", "refresh_token", "refreshtoken", "security token", "security-token", "security_token", "securitytoken", "session token", "session-token", "session_token", "sessiontoken", "token", "user or password", "username", "username or password"}, []string{"bad ", "expired ", "incorrect ", "invalid ", "missing ", "no ", "unknown ", "wrong "}}}, {Expr: "(?:token|credentials?|session|api[ _-]?key|key|license|password).{0,30}(?:has |have |is |are |was )(?:been )?(?:expired|invalid|revoked|missing|required|incorrect|not (?:valid|set|found|provided|configured))", Need: [][]string{[]string{"are been expired", "are been incorrect", "are been invalid", "are been missing", "are been not configured", "are been not found", "are been not provided", "are been not set", "are been not valid", "are been required", "are been revoked", "are expired", "are incorrect", "are invalid", "are missing", "are not configured", "are not found", "are not provided", "are not set", "are not valid", "are required", "are revoked", "has been expired", "has been incorrect", "has been invalid", "has been missing", "has been not configured", "has been not found", "has been not provided", "has been not set", "has been not valid", "has been required", "has been revoked", "has expired", "has incorrect", "has invalid", "has missing", "has not configured", "has not found", "has not provided", "has not set", "has not valid", "has required", "has revoked", "have been expired", "have been incorrect", "have been invalid", "have been missing", "have been not configured", "have been not found", "have been not provided", "have been not set", "have been not valid", "have been required", "have been revoked", "have expired", "have incorrect", "have invalid", "have missing", "have not configured", "have not found", "have not provided", "have not set", "have not valid", "have required", "have revoked", "is been expired", "is been incorrect", "is been invalid", "is been missing", "is been not configured", "is been not found", "is been not provided", "is been not set", "is been not valid", "is been required", "is been revoked", "is expired", "is incorrect", "is invalid", "is missing", "is not configured", "is not found", "is not provided", "is not set", "is not valid", "is required", "is revoked", "was been expired", "was been incorrect", "was been invalid", "was been missing", "was been not configured", "was been not found", "was been not provided", "was been not set", "was been not valid", "was been required", "was been revoked", "was expired", "was incorrect", "was invalid", "was missing", "was not configured", "was not found", "was not provided", "was not set", "was not valid", "was required", "was revoked"}, []string{"api key", "api-key", "api_key", "apikey", "credential", "credentials", "key", "license", "password", "session", "token"}}}, {Expr: "ExpiredToken", Need: [][]string{[]string{"expiredtoken"}}}, {Expr: "InvalidAccessKeyId", Need: [][]string{[]string{"invalidaccesskeyid"}}}, {Expr: "SignatureDoesNotMatch", Need: [][]string{[]string{"signaturedoesnotmatch"}}}, {Expr: "InvalidClientTokenId", Need: [][]string{[]string{"invalidclienttokenid"}}}, {Expr: "UnrecognizedClient", Need: [][]string{[]string{"unrecognizedclient"}}}, {Expr: "NoCredential", Need: [][]string{[]string{"nocredential"}}}, {Expr: "credentials? (?:not found|could not|were not|are not)", Need: [][]string{[]string{"credential are not", "credential could not", "credential not found", "credential were not", "credentials are not", "credentials could not", "credentials not found", "credentials were not"}}}, {Expr: "(?:locate|find|load|get|obtain) .{0,20}credentials", Need: [][]string{[]string{"credentials"}, []string{"find ", "get ", "load ", "locate ", "obtain "}}}, {Expr: "could not read (?:username|password)", Need: [][]string{[]string{"could not read password", "could not read username"}}}, {Expr: "no password supplied", Need: [][]string{[]string{"no password supplied"}}}, {Expr: "login (?:failed|required|incorrect|denied)", Need: [][]string{[]string{"login denied", "login failed", "login incorrect", "login required"}}}, {Expr: "log ?in (?:first|again)", Need: [][]string{[]string{"log in again", "log in first", "login again", "login first"}}}, {Expr: "not logged in", Need: [][]string{[]string{"not logged in"}}}, {Expr: "please (?:run|log|sign|authenticate).{0,40}(?:login|auth|sign)", Need: [][]string{[]string{"please authenticate", "please log", "please run", "please sign"}, []string{"auth", "login", "sign"}}}, {Expr: "access[ _]denied", Need: [][]string{[]string{"access denied", "access_denied"}}}, {Expr: "AccessDenied", Need: [][]string{[]string{"accessdenied"}}}, {Expr: "need auth", Need: [][]string{[]string{"need auth"}}}, {Expr: "invalid_grant", Need: [][]string{[]string{"invalid_grant"}}}, {Expr: "invalid_client", Need: [][]string{[]string{"invalid_client"}}}, {Expr: "unauthenticated", Need: [][]string{[]string{"unauthenticated"}}}, {Expr: "password authentication", Need: [][]string{[]string{"password authentication"}}}, {Expr: "re-?authenticate", Need: [][]string{[]string{"re-authenticate", "reauthenticate"}}}, {Expr: "wrong password", Need: [][]string{[]string{"wrong password"}}}, {Expr: "password is incorrect", Need: [][]string{[]string{"password is incorrect"}}}},
 		Why:      "the credentials are missing or wrong",
 		Source:   "RFC 9110, section 15",
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "The requested URL returned error: 401"}, {Argv: []string{"app"}, Exit: 1, Stderr: "server replied: 401 Unauthorized"}},
+	}, {ID: "http/proxy-refuses",
+		Class:    "config",
+		Output:   ruleset.Pattern{{Expr: "(?:tunnel|tunneling|proxyconnect|proxy returns)\\b.{0,80}\\b(?:40[0-79]|41\\d)\\b", Need: [][]string{[]string{"proxy returns", "proxyconnect", "tunnel", "tunneling"}, []string{"400", "401", "402", "403", "404", "405", "406", "407", "409", "410", "411", "412", "413", "414", "415", "416", "417", "418", "419"}}}, {Expr: "tunnel(?:l?ing)? socket could not be established, .{0,20}=(?:40[0-79]|41\\d)", Need: [][]string{[]string{"tunnel socket could not be established, ", "tunneling socket could not be established, ", "tunnelling socket could not be established, "}, []string{"=400", "=401", "=402", "=403", "=404", "=405", "=406", "=407", "=409", "=410", "=411", "=412", "=413", "=414", "=415", "=416", "=417", "=418", "=419"}}}},
+		Rank:     1,
+		Why:      "the proxy wants other credentials, or does not let anybody through to this host",
+		Source:   "RFC 9110, section 9.3.6 (CONNECT); the messages of Python, Java, .NET and tunnel-agent",
+		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "OSError('Tunnel connection failed: 407 Proxy Authentication Required')"}, {Argv: []string{"app"}, Exit: 1, Stderr: "tunneling socket could not be established, statusCode=407"}, {Argv: []string{"app"}, Exit: 1, Stderr: "java.io.IOException: Unable to tunnel through proxy. Proxy returns \"HTTP/1.1 407 Proxy Authentication Required\""}},
 	}, {ID: "http/payment",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "(?:\\b(?:https?(?:/[\\d.]+)?|re(?:turn(?:ed|s)|pl(?:ied|y)|spon(?:se|ded)|ceived|quest)|got|errno|fail(?:ed|ure)|fetch|answer(?:ed)?|server|api)|\\b\\w{0,20}(?:stat(?:us|ut)|codes?|err(?:or|eur)?|exception|fehler))(?:[ _-]?(?:error|status|code|response|reply|http|with|was|is|a|an|of|from server|said))*[\\s\"'=:(\\[\\\\#,-]{0,4}[ \"'=:(\\[#,-](?:402)(?:_|[^\\w\\s]|\\s*$|\\s+(?:[^\\w\\s]|\\w{1,3}\\b|\\w*(?:[^\\Ws]|ss|us)\\b|(?:this|does|needs|means|occurs|always|errors|responses)\\b))", Need: [][]string{[]string{" 402", "\"402", "#402", "'402", "(402", ",402", "-402", ":402", "=402", "[402"}, []string{"answer", "answered", "api", "code", "codes", "err", "erreur", "errno", "error", "exception", "failed", "failure", "fehler", "fetch", "got", "http", "https", "received", "replied", "reply", "request", "responded", "response", "returned", "returns", "server", "status", "statut", "statuſ"}}}, {Expr: "\\((?:http )?(?:402)\\)", Need: [][]string{[]string{"(402)", "(http 402)"}}}, {Expr: "\\[(?:402)\\]", Need: [][]string{[]string{"[402]"}}}, {Expr: "(?-i:\\bE(?:402)\\b)", Need: [][]string{[]string{"e402"}}}, {Expr: "http_?(?:402)\\b", Need: [][]string{[]string{"http402", "http_402"}}}, {Expr: ", ?(?:402)$", Need: [][]string{[]string{", 402", ",402"}}}, {Expr: " - (?:402)$", Need: [][]string{[]string{" - 402"}}}, {Expr: "exceptions\\.\\w{1,60}: (?:402) ", Need: [][]string{[]string{"exceptions."}, []string{": 402 "}}}, {Expr: "\\b(?:402) ?[:(-]? ?(?:payment)", Need: [][]string{[]string{"402  payment", "402 ( payment", "402 (payment", "402 - payment", "402 -payment", "402 : payment", "402 :payment", "402 payment", "402( payment", "402(payment", "402- payment", "402-payment", "402: payment", "402:payment", "402payment"}}}},
@@ -2326,7 +2344,7 @@ func rules8() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"python3", "x.py"}, Exit: 1, Stderr: "    key = os.environ['OPENAI_API_KEY']\nKeyError: 'OPENAI_API_KEY'"}},
 	}, {ID: "language/runtime",
 		Class:    "unexpected",
-		Output:   ruleset.Pattern{{Expr: "panic: (?:runtime error|assignment to entry|close of|send on closed|interface conversion|reflect|sync|invalid memory|nil|index|slice|unreachable|not implemented|unexpected|bug|should not|impossible)", Need: [][]string{[]string{"panic: assignment to entry", "panic: bug", "panic: close of", "panic: impossible", "panic: index", "panic: interface conversion", "panic: invalid memory", "panic: nil", "panic: not implemented", "panic: reflect", "panic: runtime error", "panic: send on closed", "panic: should not", "panic: slice", "panic: sync", "panic: unexpected", "panic: unreachable"}}}, {Expr: "fatal error: (?:all goroutines|concurrent map|stack overflow|unexpected signal|runtime|fault)", Need: [][]string{[]string{"fatal error: all goroutines", "fatal error: concurrent map", "fatal error: fault", "fatal error: runtime", "fatal error: stack overflow", "fatal error: unexpected signal"}}}, {Expr: "attempt to (?:subtract|add|multiply|divide) with overflow", Need: [][]string{[]string{"attempt to add with overflow", "attempt to divide with overflow", "attempt to multiply with overflow", "attempt to subtract with overflow"}}}, {Expr: "index out of bounds", Need: [][]string{[]string{"index out of bounds"}}}, {Expr: "already borrowed", Need: [][]string{[]string{"already borrowed"}}}, {Expr: "Maximum call stack", Need: [][]string{[]string{"maximum call stack"}}}, {Expr: "Cannot read propert", Need: [][]string{[]string{"cannot read propert"}}}, {Expr: "is not a function", Need: [][]string{[]string{"is not a function"}}}, {Expr: "is not iterable", Need: [][]string{[]string{"is not iterable"}}}, {Expr: "is not defined", Need: [][]string{[]string{"is not defined"}}}, {Expr: "undefined method", Need: [][]string{[]string{"undefined method"}}}, {Expr: "undefined is not", Need: [][]string{[]string{"undefined is not"}}}, {Expr: "null is not", Need: [][]string{[]string{"null is not"}}}, {Expr: "nil:NilClass", Need: [][]string{[]string{"nil:nilclass"}}}, {Expr: "Call to (?:a member function|undefined)", Need: [][]string{[]string{"call to a member function", "call to undefined"}}}, {Expr: "Object reference not set", Need: [][]string{[]string{"object reference not set"}}}, {Expr: "object is not (?:iterable|callable|subscriptable)", Need: [][]string{[]string{"object is not callable", "object is not iterable", "object is not subscriptable"}}}, {Expr: "attempt to (?:index|call) a nil", Need: [][]string{[]string{"attempt to call a nil", "attempt to index a nil"}}}, {Expr: "dereferenc", Need: [][]string{[]string{"dereferenc"}}}, {Expr: "use of uninitialized", Need: [][]string{[]string{"use of uninitialized"}}}, {Expr: "Fatal Python error", Need: [][]string{[]string{"fatal python error"}}}, {Expr: "unreachable code", Need: [][]string{[]string{"unreachable code"}}}, {Expr: "internal error: entered unreachable", Need: [][]string{[]string{"internal error: entered unreachable"}}}},
+		Output:   ruleset.Pattern{{Expr: "panic: (?:runtime error|assignment to entry|close of|send on closed|interface conversion|reflect|sync|invalid memory|nil|index|slice|unreachable|not implemented|unexpected|bug|should not|impossible)", Need: [][]string{[]string{"panic: assignment to entry", "panic: bug", "panic: close of", "panic: impossible", "panic: index", "panic: interface conversion", "panic: invalid memory", "panic: nil", "panic: not implemented", "panic: reflect", "panic: runtime error", "panic: send on closed", "panic: should not", "panic: slice", "panic: sync", "panic: unexpected", "panic: unreachable"}}}, {Expr: "fatal error: (?:all goroutines|concurrent map|stack overflow|unexpected signal|runtime|fault)", Need: [][]string{[]string{"fatal error: all goroutines", "fatal error: concurrent map", "fatal error: fault", "fatal error: runtime", "fatal error: stack overflow", "fatal error: unexpected signal"}}}, {Expr: "attempt to (?:subtract|add|multiply|divide) with overflow", Need: [][]string{[]string{"attempt to add with overflow", "attempt to divide with overflow", "attempt to multiply with overflow", "attempt to subtract with overflow"}}}, {Expr: "index out of bounds", Need: [][]string{[]string{"index out of bounds"}}}, {Expr: "already borrowed", Need: [][]string{[]string{"already borrowed"}}}, {Expr: "Maximum call stack", Need: [][]string{[]string{"maximum call stack"}}}, {Expr: "Cannot read propert", Need: [][]string{[]string{"cannot read propert"}}}, {Expr: "is not a function", Need: [][]string{[]string{"is not a function"}}}, {Expr: "is not iterable", Need: [][]string{[]string{"is not iterable"}}}, {Expr: "is not defined", Need: [][]string{[]string{"is not defined"}}}, {Expr: "undefined method", Need: [][]string{[]string{"undefined method"}}}, {Expr: "undefined is not", Need: [][]string{[]string{"undefined is not"}}}, {Expr: "null is not", Need: [][]string{[]string{"null is not"}}}, {Expr: "nil:NilClass", Need: [][]string{[]string{"nil:nilclass"}}}, {Expr: "Call to (?:a member function|undefined(?: \\w+)?)", Need: [][]string{[]string{"call to "}, []string{"a member function", "undefined"}}}, {Expr: "Object reference not set", Need: [][]string{[]string{"object reference not set"}}}, {Expr: "object is not (?:iterable|callable|subscriptable)", Need: [][]string{[]string{"object is not callable", "object is not iterable", "object is not subscriptable"}}}, {Expr: "attempt to (?:index|call) a nil", Need: [][]string{[]string{"attempt to call a nil", "attempt to index a nil"}}}, {Expr: "dereferenc", Need: [][]string{[]string{"dereferenc"}}}, {Expr: "use of uninitialized", Need: [][]string{[]string{"use of uninitialized"}}}, {Expr: "Fatal Python error", Need: [][]string{[]string{"fatal python error"}}}, {Expr: "unreachable code", Need: [][]string{[]string{"unreachable code"}}}, {Expr: "internal error: entered unreachable", Need: [][]string{[]string{"internal error: entered unreachable"}}}},
 		Why:      "a mistake in the program",
 		Source:   "the runtimes' messages",
 		Examples: []ruleset.Example{{Argv: []string{"go", "run", "."}, Exit: 1, Stderr: "panic: assignment to entry in nil map"}, {Argv: []string{"./p"}, Exit: 101, Stderr: "thread 'main' panicked at src/main.rs:1:54:\nindex out of bounds: the len is 0 but the index is 3"}},
@@ -2352,7 +2370,7 @@ func rules8() []ruleset.Rule {
 	}, {ID: "language/syntax",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:^|[ .])(?:SyntaxError|IndentationError|TabError|CompileError)\\b", Need: [][]string{[]string{" compileerror", " indentationerror", " syntaxerror", " taberror", ".compileerror", ".indentationerror", ".syntaxerror", ".taberror", "compileerror", "indentationerror", "syntaxerror", "taberror"}}}, {Expr: "syntax error near unexpected token", Need: [][]string{[]string{"syntax error near unexpected token"}}}, {Expr: "unexpected EOF while looking for", Need: [][]string{[]string{"unexpected eof while looking for"}}}, {Expr: "syntax error: unexpected", Need: [][]string{[]string{"syntax error: unexpected"}}}, {Expr: "PHP Parse error", Need: [][]string{[]string{"php parse error"}}}, {Expr: "Parse error: syntax", Need: [][]string{[]string{"parse error: syntax"}}}, {Expr: "unexpected end of file", Need: [][]string{[]string{"unexpected end of file"}}}},
-		Not:      ruleset.Pattern{{Expr: "://", Need: [][]string{[]string{"://"}}}, {Expr: "\\.tgz", Need: [][]string{[]string{".tgz"}}}, {Expr: "\\.t?gz\\b", Need: [][]string{[]string{".gz", ".tgz"}}}, {Expr: "archive", Need: [][]string{[]string{"archive"}}}, {Expr: "tarball", Need: [][]string{[]string{"tarball"}}}, {Expr: "download", Need: [][]string{[]string{"download"}}}, {Expr: "fetch", Need: [][]string{[]string{"fetch"}}}},
+		Not:      ruleset.Pattern{{Expr: "://", Need: [][]string{[]string{"://"}}}, {Expr: "(?:gzip|xz|bzip2|zstd|lz4): ", Need: [][]string{[]string{"bzip2: ", "gzip: ", "lz4: ", "xz: ", "zstd: "}}}, {Expr: "\\.tgz", Need: [][]string{[]string{".tgz"}}}, {Expr: "\\.t?gz\\b", Need: [][]string{[]string{".gz", ".tgz"}}}, {Expr: "archive", Need: [][]string{[]string{"archive"}}}, {Expr: "tarball", Need: [][]string{[]string{"tarball"}}}, {Expr: "download", Need: [][]string{[]string{"download"}}}, {Expr: "fetch", Need: [][]string{[]string{"fetch"}}}},
 		Why:      "the program does not parse",
 		Source:   "the languages' parsers",
 		Examples: []ruleset.Example{{Argv: []string{"python3", "x.py"}, Exit: 1, Stderr: "SyntaxError: invalid syntax"}},
@@ -2380,6 +2398,13 @@ func rules8() []ruleset.Rule {
 		Why:      "no connection came about",
 		Source:   "the network libraries' exceptions",
 		Examples: []ruleset.Example{{Argv: []string{"java", "X"}, Exit: 1, Stderr: "Exception in thread \"main\" java.net.ConnectException: nobody home"}},
+	}, {ID: "language/connect-frame",
+		Class:    "transient",
+		Output:   ruleset.Pattern{{Expr: "(?:TimeoutError: |socket\\.timeout: )(?:timed out|\\[Errno 110\\])", Need: [][]string{[]string{"socket.timeout: [errno 110]", "socket.timeout: timed out", "timeouterror: [errno 110]", "timeouterror: timed out"}}}},
+		And:      []ruleset.Pattern{ruleset.Pattern{{Expr: "create_connection", Need: [][]string{[]string{"create_connection"}}}, {Expr: "\\bsock\\.connect\\(", Need: [][]string{[]string{"sock.connect("}}}}},
+		Why:      "no connection came about in time, so nothing was sent",
+		Source:   "Python, socket.create_connection in the traceback",
+		Examples: []ruleset.Example{{Argv: []string{"docker", "run", "--rm", "job"}, Exit: 1, Stderr: "    socket.create_connection(('10.0.0.1', 80), 3)\nTimeoutError: timed out"}},
 	}, {ID: "language/files",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:FileNotFoundError|NoSuchFileException|FileNotFoundException|FileExistsError|FileAlreadyExistsException|IsADirectoryError|NotADirectoryError|Errno::ENOENT|DirectoryNotFoundException)\\b", Need: [][]string{[]string{"directorynotfoundexception", "errno::enoent", "filealreadyexistsexception", "fileexistserror", "filenotfounderror", "filenotfoundexception", "isadirectoryerror", "nosuchfileexception", "notadirectoryerror"}}}, {Expr: "Unable to access jarfile", Need: [][]string{[]string{"unable to access jarfile"}}}},
@@ -2442,7 +2467,7 @@ func rules9() []ruleset.Rule {
 func rules10() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lock/held",
 		Class:    "transient",
-		Output:   ruleset.Pattern{{Expr: "(?:could not|couldn.t|cannot|can.t|unable to|failed to|error) (?:get|acquir\\w+|obtain\\w*|take|create/acquire|create|grab|place|set|open|achieve)?\\s?(?:the |a |an )?(?:\\w+ ){0,3}lock\\b", Need: [][]string{[]string{"lock"}, []string{"an", "error", "failed to", "ould", "unable to"}}}, {Expr: "(?:is|are|was|been|being|currently|already) (?:exclusively )?locked(?: by|\\b)", Need: [][]string{[]string{"already exclusively locked", "already exclusively locked by", "already locked", "already locked by", "are exclusively locked", "are exclusively locked by", "are locked", "are locked by", "been exclusively locked", "been exclusively locked by", "been locked", "been locked by", "being exclusively locked", "being exclusively locked by", "being locked", "being locked by", "currently exclusively locked", "currently exclusively locked by", "currently locked", "currently locked by", "is exclusively locked", "is exclusively locked by", "is locked", "is locked by", "was exclusively locked", "was exclusively locked by", "was locked", "was locked by"}}}, {Expr: "lock(?:ed)? (?:is |was )?(?:held|owned|taken|in use) by", Need: [][]string{[]string{"lock held by", "lock in use by", "lock is held by", "lock is in use by", "lock is owned by", "lock is taken by", "lock owned by", "lock taken by", "lock was held by", "lock was in use by", "lock was owned by", "lock was taken by", "locked held by", "locked in use by", "locked is held by", "locked is in use by", "locked is owned by", "locked is taken by", "locked owned by", "locked taken by", "locked was held by", "locked was in use by", "locked was owned by", "locked was taken by"}}}, {Expr: "held by (?:process|another|pid)", Need: [][]string{[]string{"held by another", "held by pid", "held by process"}}}, {Expr: "locked by", Need: [][]string{[]string{"locked by"}}}, {Expr: "lock (?:is )?(?:already )?(?:held|taken|exists)", Need: [][]string{[]string{"lock already exists", "lock already held", "lock already taken", "lock exists", "lock held", "lock is already exists", "lock is already held", "lock is already taken", "lock is exists", "lock is held", "lock is taken", "lock taken"}}}, {Expr: "another (?:process|instance|user|client|operation|transaction|session|build|job|update|installation|command|apt|git process|\\w+ process).{0,60}(?:lock|running|progress|using|holds)", Need: [][]string{[]string{"another "}, []string{"holds", "lock", "progress", "running", "using"}, []string{" process", "apt", "build", "client", "command", "git process", "installation", "instance", "job", "operation", "process", "session", "transaction", "update", "user"}}}, {Expr: "waiting for .{0,60}\\block\\b", Need: [][]string{[]string{"waiting for "}, []string{"lock"}}}, {Expr: "lock (?:wait )?time-?out", Need: [][]string{[]string{"lock time-out", "lock timeout", "lock wait time-out", "lock wait timeout"}}}, {Expr: "(?:timed out|gave up|giving up).{0,60}\\block", Need: [][]string{[]string{"gave up", "giving up", "timed out"}, []string{"lock"}}}, {Expr: "lock not available", Need: [][]string{[]string{"lock not available"}}}, {Expr: "database is locked", Need: [][]string{[]string{"database is locked"}}}, {Expr: "database table is locked", Need: [][]string{[]string{"database table is locked"}}}, {Expr: "SQLITE_BUSY", Need: [][]string{[]string{"sqlite_busy"}}}, {Expr: "LOCK_NOT_AVAILABLE", Need: [][]string{[]string{"lock_not_available"}}}, {Expr: "could not lock", Need: [][]string{[]string{"could not lock"}}}, {Expr: "deadlock", Need: [][]string{[]string{"deadlock"}}}, {Expr: "\\.lock.{0,8}: file exists", Need: [][]string{[]string{": file exists"}, []string{".lock"}}}, {Expr: "index\\.lock", Need: [][]string{[]string{"index.lock"}}}, {Expr: "already (?:running|in progress)", Need: [][]string{[]string{"already in progress", "already running"}}}, {Expr: "(?:operation|update|deployment|upgrade|rollback|build|import|snapshot|backup|stack) .{0,80}(?:is )?in progress", Need: [][]string{[]string{"in progress", "is in progress"}, []string{"backup ", "build ", "deployment ", "import ", "operation ", "rollback ", "snapshot ", "stack ", "update ", "upgrade "}}}, {Expr: "in progress\\b.{0,60}try", Need: [][]string{[]string{"in progress"}, []string{"try"}}}, {Expr: "ConditionalCheckFailedException.*lock", Need: [][]string{[]string{"conditionalcheckfailedexception"}, []string{"lock"}}}, {Expr: "state lock", Need: [][]string{[]string{"state lock"}}}, {Expr: "is currently (?:being|in use|locked)", Need: [][]string{[]string{"is currently being", "is currently in use", "is currently locked"}}}, {Expr: "currently in use by", Need: [][]string{[]string{"currently in use by"}}}},
+		Output:   ruleset.Pattern{{Expr: "(?:could not|couldn.t|cannot|can.t|unable to|failed to|error) (?:get|acquir\\w+|obtain\\w*|take|create/acquire|create|grab|place|set|open|achieve)?\\s?(?:the |a |an )?(?:\\w+ ){0,3}lock\\b", Need: [][]string{[]string{"lock"}, []string{"an", "error", "failed to", "ould", "unable to"}}}, {Expr: "(?:is|are|was|been|being|currently|already) (?:exclusively )?locked(?: by|\\b)", Need: [][]string{[]string{"already exclusively locked", "already exclusively locked by", "already locked", "already locked by", "are exclusively locked", "are exclusively locked by", "are locked", "are locked by", "been exclusively locked", "been exclusively locked by", "been locked", "been locked by", "being exclusively locked", "being exclusively locked by", "being locked", "being locked by", "currently exclusively locked", "currently exclusively locked by", "currently locked", "currently locked by", "is exclusively locked", "is exclusively locked by", "is locked", "is locked by", "was exclusively locked", "was exclusively locked by", "was locked", "was locked by"}}}, {Expr: "lock(?:ed)? (?:is |was )?(?:held|owned|taken|in use) by", Need: [][]string{[]string{"lock held by", "lock in use by", "lock is held by", "lock is in use by", "lock is owned by", "lock is taken by", "lock owned by", "lock taken by", "lock was held by", "lock was in use by", "lock was owned by", "lock was taken by", "locked held by", "locked in use by", "locked is held by", "locked is in use by", "locked is owned by", "locked is taken by", "locked owned by", "locked taken by", "locked was held by", "locked was in use by", "locked was owned by", "locked was taken by"}}}, {Expr: "held by (?:process|another|pid)", Need: [][]string{[]string{"held by another", "held by pid", "held by process"}}}, {Expr: "locked by", Need: [][]string{[]string{"locked by"}}}, {Expr: "lock (?:is )?(?:already )?(?:held|taken|exists)", Need: [][]string{[]string{"lock already exists", "lock already held", "lock already taken", "lock exists", "lock held", "lock is already exists", "lock is already held", "lock is already taken", "lock is exists", "lock is held", "lock is taken", "lock taken"}}}, {Expr: "in use by (?:another|some other|a different) (?:process|program|instance|session|client|job|run|host|node|task|user.s)\\b", Need: [][]string{[]string{"in use by a different ", "in use by another ", "in use by some other "}, []string{"client", "host", "instance", "job", "node", "process", "program", "run", "session", "task", "user"}}}, {Expr: "(?:lease|mutex|semaphore) (?:is )?(?:already |still )?held", Need: [][]string{[]string{"lease already held", "lease held", "lease is already held", "lease is held", "lease is still held", "lease still held", "mutex already held", "mutex held", "mutex is already held", "mutex is held", "mutex is still held", "mutex still held", "semaphore already held", "semaphore held", "semaphore is already held", "semaphore is held", "semaphore is still held", "semaphore still held"}}}, {Expr: "acquire (?:\\w+ ){0,2}(?:lease|mutex|semaphore)", Need: [][]string{[]string{"acquire "}, []string{"lease", "mutex", "semaphore"}}}, {Expr: "another (?:\\w+ ){1,2}(?:is )?(?:already |still |currently )?(?:running|in progress)", Need: [][]string{[]string{"another "}, []string{"already in progress", "already running", "currently in progress", "currently running", "in progress", "is already in progress", "is already running", "is currently in progress", "is currently running", "is in progress", "is running", "is still in progress", "is still running", "running", "still in progress", "still running"}}}, {Expr: "another (?:process|instance|user|client|operation|transaction|session|build|job|update|installation|command|apt|git process|\\w+ process).{0,60}(?:lock|running|progress|using|holds)", Need: [][]string{[]string{"another "}, []string{"holds", "lock", "progress", "running", "using"}, []string{" process", "apt", "build", "client", "command", "git process", "installation", "instance", "job", "operation", "process", "session", "transaction", "update", "user"}}}, {Expr: "waiting for .{0,60}\\block\\b", Need: [][]string{[]string{"waiting for "}, []string{"lock"}}}, {Expr: "lock (?:wait )?time-?out", Need: [][]string{[]string{"lock time-out", "lock timeout", "lock wait time-out", "lock wait timeout"}}}, {Expr: "(?:timed out|gave up|giving up).{0,60}\\block", Need: [][]string{[]string{"gave up", "giving up", "timed out"}, []string{"lock"}}}, {Expr: "lock not available", Need: [][]string{[]string{"lock not available"}}}, {Expr: "database is locked", Need: [][]string{[]string{"database is locked"}}}, {Expr: "database table is locked", Need: [][]string{[]string{"database table is locked"}}}, {Expr: "SQLITE_BUSY", Need: [][]string{[]string{"sqlite_busy"}}}, {Expr: "LOCK_NOT_AVAILABLE", Need: [][]string{[]string{"lock_not_available"}}}, {Expr: "could not lock", Need: [][]string{[]string{"could not lock"}}}, {Expr: "deadlock", Need: [][]string{[]string{"deadlock"}}}, {Expr: "\\.lock.{0,8}: file exists", Need: [][]string{[]string{": file exists"}, []string{".lock"}}}, {Expr: "index\\.lock", Need: [][]string{[]string{"index.lock"}}}, {Expr: "already (?:running|in progress)", Need: [][]string{[]string{"already in progress", "already running"}}}, {Expr: "(?:operation|update|deployment|upgrade|rollback|build|import|snapshot|backup|stack) .{0,80}(?:is )?in progress", Need: [][]string{[]string{"in progress", "is in progress"}, []string{"backup ", "build ", "deployment ", "import ", "operation ", "rollback ", "snapshot ", "stack ", "update ", "upgrade "}}}, {Expr: "in progress\\b.{0,60}try", Need: [][]string{[]string{"in progress"}, []string{"try"}}}, {Expr: "ConditionalCheckFailedException.*lock", Need: [][]string{[]string{"conditionalcheckfailedexception"}, []string{"lock"}}}, {Expr: "state lock", Need: [][]string{[]string{"state lock"}}}, {Expr: "is currently (?:being|in use|locked)", Need: [][]string{[]string{"is currently being", "is currently in use", "is currently locked"}}}, {Expr: "currently in use by", Need: [][]string{[]string{"currently in use by"}}}},
 		Not:      ruleset.Pattern{{Expr: "lock ?file.{0,80}(?:is not|out of (?:date|sync)|needs|mismatch|version|pars|missing|frozen|up to date|not found|conflict)", Need: [][]string{[]string{"lock file", "lockfile"}, []string{"conflict", "frozen", "is not", "mismatch", "missing", "needs", "not found", "out of date", "out of sync", "pars", "up to date", "version"}}}, {Expr: "(?:yarn|package|pnpm|poetry|cargo|composer|pdm|uv|flake|gemfile|pipfile|mix)[\\w.-]{0,12}\\.lock", Need: [][]string{[]string{".lock"}, []string{"cargo", "composer", "flake", "gemfile", "mix", "package", "pdm", "pipfile", "pnpm", "poetry", "uv", "yarn"}}}, {Expr: "frozen.?lock", Need: [][]string{[]string{"frozen"}, []string{"lock"}}}, {Expr: "(?:account|user)\\b.{0,40}locked", Need: [][]string{[]string{"locked"}, []string{"account", "user"}}}, {Expr: "permission denied", Need: [][]string{[]string{"permission denied"}}}, {Expr: "lock.{0,60}(?:is not|out of date|needs to be updated|up to date|mismatch)", Need: [][]string{[]string{"is not", "mismatch", "needs to be updated", "out of date", "up to date"}, []string{"lock"}}}, {Expr: "--locked", Need: [][]string{[]string{"--locked"}}}, {Expr: "goroutines are asleep", Need: [][]string{[]string{"goroutines are asleep"}}}},
 		Why:      "somebody else holds the lock at the moment",
 		Source:   "the tools' messages",
@@ -2482,9 +2507,43 @@ func rules11() []ruleset.Rule {
 }
 
 func rules12() []ruleset.Rule {
+	return []ruleset.Rule{{ID: "sent/request",
+		Class:    "ambiguous",
+		Output:   ruleset.Pattern{{Expr: "(?-i:\\b(?:Post|Patch|POST|PATCH)) \\\\?[\"`'(]?https?://.{1,400}(?:\\bEOF\\b|reset|broken pipe|timed[ -]?out|time-?out|deadline exceeded|closed|hang up|aborted|GOAWAY|\\b50[0234]\\b)", Need: [][]string{[]string{"patch \"http://", "patch \"https://", "patch 'http://", "patch 'https://", "patch (http://", "patch (https://", "patch \\\"http://", "patch \\\"https://", "patch \\'http://", "patch \\'https://", "patch \\(http://", "patch \\(https://", "patch \\`http://", "patch \\`https://", "patch \\http://", "patch \\https://", "patch `http://", "patch `https://", "patch http://", "patch https://", "post \"http://", "post \"https://", "post 'http://", "post 'https://", "post (http://", "post (https://", "post \\\"http://", "post \\\"https://", "post \\'http://", "post \\'https://", "post \\(http://", "post \\(https://", "post \\`http://", "post \\`https://", "post \\http://", "post \\https://", "post `http://", "post `https://", "post http://", "post https://"}, []string{"500", "502", "503", "504", "aborted", "broken pipe", "closed", "deadline exceeded", "eof", "goaway", "hang up", "reset", "time-out", "timed out", "timed-out", "timedout", "timeout"}}}, {Expr: "(?:timed[ -]?out|time-?out|aborted|reset|closed|hang up|broken pipe|\\b50[0234]\\b).{0,160}(?-i:\\b(?:POST|PATCH)\\b)\\]? (?:request )?(?:(?:for|to|on) )?.{0,12}https?://", Need: [][]string{[]string{"http://", "https://"}, []string{"patch ", "patch for ", "patch on ", "patch request ", "patch request for ", "patch request on ", "patch request to ", "patch to ", "patch] ", "patch] for ", "patch] on ", "patch] request ", "patch] request for ", "patch] request on ", "patch] request to ", "patch] to ", "post ", "post for ", "post on ", "post request ", "post request for ", "post request on ", "post request to ", "post to ", "post] ", "post] for ", "post] on ", "post] request ", "post] request for ", "post] request on ", "post] request to ", "post] to "}, []string{"500", "502", "503", "504", "aborted", "broken pipe", "closed", "hang up", "reset", "time-out", "timed out", "timed-out", "timedout", "timeout"}}}, {Expr: "(?-i:\\b(?:POST|PATCH)\\b)\\]? request (?:for|to) .{1,400}(?:timed[ -]?out|reset|closed|aborted|unexpected end|\\b50[0234]\\b)", Need: [][]string{[]string{"patch request for ", "patch request to ", "patch] request for ", "patch] request to ", "post request for ", "post request to ", "post] request for ", "post] request to "}, []string{"500", "502", "503", "504", "aborted", "closed", "reset", "timed out", "timed-out", "timedout", "unexpected end"}}}},
+		Not:      ruleset.Pattern{{Expr: "dial tcp", Need: [][]string{[]string{"dial tcp"}}}, {Expr: "proxyconnect", Need: [][]string{[]string{"proxyconnect"}}}, {Expr: "\\blookup ", Need: [][]string{[]string{"lookup "}}}, {Expr: "handshake", Need: [][]string{[]string{"handshake"}}}, {Expr: "waiting for connection", Need: [][]string{[]string{"waiting for connection"}}}, {Expr: "refused", Need: [][]string{[]string{"refused"}}}, {Expr: "ConnectTimeout", Need: [][]string{[]string{"connecttimeout"}}}, {Expr: "connect(?:ion)? timed[ -]?out", Need: [][]string{[]string{"connect timed out", "connect timed-out", "connect timedout", "connection timed out", "connection timed-out", "connection timedout"}}}, {Expr: "connect time-?out", Need: [][]string{[]string{"connect time-out", "connect timeout"}}}, {Expr: "connect ETIMEDOUT", Need: [][]string{[]string{"connect etimedout"}}}, {Expr: "x509", Need: [][]string{[]string{"x509"}}}, {Expr: "certificate", Need: [][]string{[]string{"certificate"}}}, {Expr: "calling webhook", Need: [][]string{[]string{"calling webhook"}}}, {Expr: "(?:Post|Patch)\\b.{1,400}(?:amazonaws\\.com|oauth|/token\\b|/login\\b|/auth\\b|graphql|search\\b|query\\b|completions\\b|embeddings\\b|/messages\\b|/responses\\b|generate|rerank|access-?reviews|/build\\?|/blobs/uploads|/objects/batch|/audits)", Need: [][]string{[]string{"/audits", "/auth", "/blobs/uploads", "/build?", "/login", "/messages", "/objects/batch", "/responses", "/token", "access-reviews", "accessreviews", "amazonaws.com", "completions", "embeddings", "generate", "graphql", "oauth", "query", "rerank", "search"}, []string{"patch", "post"}}}},
+		Effects:  []string{"unknown"},
+		Rank:     1,
+		Why:      "a request that writes was sent, and whether it was done is not known",
+		Source:   "RFC 9110, section 9.2.2; the messages of Go's net/url, Guzzle, Spring and Feign",
+		Examples: []ruleset.Example{{Argv: []string{"./job"}, Exit: 1, Stderr: "Post \"https://api.example/v1/orders\": EOF"}, {Argv: []string{"php", "work.php"}, Exit: 255, Stderr: "Uncaught GuzzleHttp\\Exception\\ServerException: Server error: `POST https://api.example/v1/orders` resulted in a `504 Gateway Time-out` response"}, {Argv: []string{"java", "-jar", "job.jar"}, Exit: 1, Stderr: "ResourceAccessException: I/O error on POST request for \"http://orders:8080/orders\": Read timed out"}, {Argv: []string{"./job"}, Exit: 1, Stderr: "HTTP 502 from POST https://api.example/v1/orders"}, {Argv: []string{"java", "-jar", "job.jar"}, Exit: 1, Stderr: "feign.FeignException$BadGateway: [502 Bad Gateway] during [POST] to [https://api.example/orders]"}},
+	}, {ID: "sent/method",
+		Class:    "ambiguous",
+		Output:   ruleset.Pattern{{Expr: "\\bmethod['\"]?: ?['\"](?:post|patch)['\"]", Need: [][]string{[]string{"method\": \"patch\"", "method\": \"patch'", "method\": \"post\"", "method\": \"post'", "method\": 'patch\"", "method\": 'patch'", "method\": 'post\"", "method\": 'post'", "method\":\"patch\"", "method\":\"patch'", "method\":\"post\"", "method\":\"post'", "method\":'patch\"", "method\":'patch'", "method\":'post\"", "method\":'post'", "method': \"patch\"", "method': \"patch'", "method': \"post\"", "method': \"post'", "method': 'patch\"", "method': 'patch'", "method': 'post\"", "method': 'post'", "method':\"patch\"", "method':\"patch'", "method':\"post\"", "method':\"post'", "method':'patch\"", "method':'patch'", "method':'post\"", "method':'post'", "method: \"patch\"", "method: \"patch'", "method: \"post\"", "method: \"post'", "method: 'patch\"", "method: 'patch'", "method: 'post\"", "method: 'post'", "method:\"patch\"", "method:\"patch'", "method:\"post\"", "method:\"post'", "method:'patch\"", "method:'patch'", "method:'post\"", "method:'post'"}}}},
+		And:      []ruleset.Pattern{ruleset.Pattern{{Expr: "ECONNRESET", Need: [][]string{[]string{"econnreset"}}}, {Expr: "ECONNABORTED", Need: [][]string{[]string{"econnaborted"}}}, {Expr: "EPIPE", Need: [][]string{[]string{"epipe"}}}, {Expr: "socket hang up", Need: [][]string{[]string{"socket hang up"}}}, {Expr: "timeout of \\d", Need: [][]string{[]string{"timeout of 0", "timeout of 1", "timeout of 2", "timeout of 3", "timeout of 4", "timeout of 5", "timeout of 6", "timeout of 7", "timeout of 8", "timeout of 9"}}}, {Expr: "timed[ -]?out", Need: [][]string{[]string{"timed out", "timed-out", "timedout"}}}, {Expr: "\\b50[0234]\\b", Need: [][]string{[]string{"500", "502", "503", "504"}}}}},
+		Not:      ruleset.Pattern{{Expr: "connect ETIMEDOUT", Need: [][]string{[]string{"connect etimedout"}}}, {Expr: "ECONNREFUSED", Need: [][]string{[]string{"econnrefused"}}}, {Expr: "ENOTFOUND", Need: [][]string{[]string{"enotfound"}}}, {Expr: "EAI_AGAIN", Need: [][]string{[]string{"eai_again"}}}, {Expr: "EHOSTUNREACH", Need: [][]string{[]string{"ehostunreach"}}}, {Expr: "ENETUNREACH", Need: [][]string{[]string{"enetunreach"}}}, {Expr: "handshake", Need: [][]string{[]string{"handshake"}}}, {Expr: "url: .{1,200}(?:oauth|token\\b|login\\b|graphql|search\\b|query\\b|completions|embeddings|/messages\\b|/responses\\b|generate)", Need: [][]string{[]string{"url: "}, []string{"/messages", "/responses", "completions", "embeddings", "generate", "graphql", "login", "oauth", "query", "search", "token"}}}},
+		Effects:  []string{"unknown"},
+		Rank:     1,
+		Why:      "a request that writes was sent, and whether it was done is not known",
+		Source:   "axios, AxiosError; the request's configuration is part of it",
+		Examples: []ruleset.Example{{Argv: []string{"node", "index.js"}, Exit: 1, Stderr: "AxiosError: socket hang up\n  code: 'ECONNRESET',\n    method: 'post',\n    url: 'https://api.example/v1/orders'"}},
+	}, {ID: "sent/statement",
+		Class:    "ambiguous",
+		Output:   ruleset.Pattern{{Expr: "\\bSQL: ?(?:insert|update|delete|merge|replace|call)\\b", Need: [][]string{[]string{"sql: call", "sql: delete", "sql: insert", "sql: merge", "sql: replace", "sql: update", "sql:call", "sql:delete", "sql:insert", "sql:merge", "sql:replace", "sql:update"}}}, {Expr: "(?:query|unexpectedly|gone away|reset by peer|connection): (?:insert into|update|delete from|merge into|replace into) ", Need: [][]string{[]string{"connection: delete from ", "connection: insert into ", "connection: merge into ", "connection: replace into ", "connection: update ", "gone away: delete from ", "gone away: insert into ", "gone away: merge into ", "gone away: replace into ", "gone away: update ", "query: delete from ", "query: insert into ", "query: merge into ", "query: replace into ", "query: update ", "reset by peer: delete from ", "reset by peer: insert into ", "reset by peer: merge into ", "reset by peer: replace into ", "reset by peer: update ", "unexpectedly: delete from ", "unexpectedly: insert into ", "unexpectedly: merge into ", "unexpectedly: replace into ", "unexpectedly: update "}}}},
+		And:      []ruleset.Pattern{ruleset.Pattern{{Expr: "terminating connection", Need: [][]string{[]string{"terminating connection"}}}, {Expr: "closed the connection", Need: [][]string{[]string{"closed the connection"}}}, {Expr: "closed unexpectedly", Need: [][]string{[]string{"closed unexpectedly"}}}, {Expr: "connection to server was lost", Need: [][]string{[]string{"connection to server was lost"}}}, {Expr: "lost connection to", Need: [][]string{[]string{"lost connection to"}}}, {Expr: "gone away", Need: [][]string{[]string{"gone away"}}}, {Expr: "communications link failure", Need: [][]string{[]string{"communications link failure"}}}, {Expr: "SSL SYSCALL error", Need: [][]string{[]string{"ssl syscall error"}}}, {Expr: "reset by peer", Need: [][]string{[]string{"reset by peer"}}}, {Expr: "broken pipe", Need: [][]string{[]string{"broken pipe"}}}}},
+		Not:      ruleset.Pattern{{Expr: "deadlock", Need: [][]string{[]string{"deadlock"}}}, {Expr: "serializ", Need: [][]string{[]string{"serializ"}}}, {Expr: "lock (?:wait )?time-?out", Need: [][]string{[]string{"lock time-out", "lock timeout", "lock wait time-out", "lock wait timeout"}}}, {Expr: "refused", Need: [][]string{[]string{"refused"}}}, {Expr: "could not connect", Need: [][]string{[]string{"could not connect"}}}, {Expr: "can.t connect", Need: [][]string{[]string{"t connect"}, []string{"can"}}}, {Expr: "could not translate", Need: [][]string{[]string{"could not translate"}}}, {Expr: "starting up", Need: [][]string{[]string{"starting up"}}}, {Expr: "too many", Need: [][]string{[]string{"too many"}}}},
+		Effects:  []string{"unknown"},
+		Rank:     1,
+		Why:      "the connection broke at a statement that writes, which may have been done",
+		Source:   "the messages of SQLAlchemy, Laravel and Active Record, which name the statement",
+		Examples: []ruleset.Example{{Argv: []string{"python3", "run.py"}, Exit: 1, Stderr: "OperationalError: (2013, 'Lost connection to MySQL server during query')\n[SQL: UPDATE accounts SET n=n+1]"}, {Argv: []string{"php", "artisan", "work"}, Exit: 1, Stderr: "SQLSTATE[HY000]: General error: 2006 MySQL server has gone away (Connection: mysql, SQL: insert into `orders` (`a`) values (1))"}, {Argv: []string{"rake", "x"}, Exit: 1, Stderr: "Mysql2::Error::ConnectionError: Lost connection to MySQL server during query: INSERT INTO `orders` (`a`) VALUES (1)"}},
+	}}
+}
+
+func rules13() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "signal/crash",
 		Class:    "unexpected",
 		Signals:  []string{"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"},
+		Not:      ruleset.Pattern{{Expr: "Unhandled exception\\. \\S{1,120}Exception\\b", Need: [][]string{[]string{"unhandled exception. "}, []string{"exception"}}}},
 		Rank:     1,
 		Why:      "the program crashed",
 		Source:   "signal(7)",
@@ -2533,7 +2592,7 @@ func rules12() []ruleset.Rule {
 	}}
 }
 
-func rules13() []ruleset.Rule {
+func rules14() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "smtp/later",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "\\b4[2-5]\\d[ -]#?4\\.\\d{1,3}\\.\\d.*", Need: [][]string{[]string{"420 #4.", "420 4.", "420-#4.", "420-4.", "421 #4.", "421 4.", "421-#4.", "421-4.", "422 #4.", "422 4.", "422-#4.", "422-4.", "423 #4.", "423 4.", "423-#4.", "423-4.", "424 #4.", "424 4.", "424-#4.", "424-4.", "425 #4.", "425 4.", "425-#4.", "425-4.", "426 #4.", "426 4.", "426-#4.", "426-4.", "427 #4.", "427 4.", "427-#4.", "427-4.", "428 #4.", "428 4.", "428-#4.", "428-4.", "429 #4.", "429 4.", "429-#4.", "429-4.", "430 #4.", "430 4.", "430-#4.", "430-4.", "431 #4.", "431 4.", "431-#4.", "431-4.", "432 #4.", "432 4.", "432-#4.", "432-4.", "433 #4.", "433 4.", "433-#4.", "433-4.", "434 #4.", "434 4.", "434-#4.", "434-4.", "435 #4.", "435 4.", "435-#4.", "435-4.", "436 #4.", "436 4.", "436-#4.", "436-4.", "437 #4.", "437 4.", "437-#4.", "437-4.", "438 #4.", "438 4.", "438-#4.", "438-4.", "439 #4.", "439 4.", "439-#4.", "439-4.", "440 #4.", "440 4.", "440-#4.", "440-4.", "441 #4.", "441 4.", "441-#4.", "441-4.", "442 #4.", "442 4.", "442-#4.", "442-4.", "443 #4.", "443 4.", "443-#4.", "443-4.", "444 #4.", "444 4.", "444-#4.", "444-4.", "445 #4.", "445 4.", "445-#4.", "445-4.", "446 #4.", "446 4.", "446-#4.", "446-4.", "447 #4.", "447 4.", "447-#4.", "447-4.", "448 #4.", "448 4.", "448-#4.", "448-4.", "449 #4.", "449 4.", "449-#4.", "449-4.", "450 #4.", "450 4.", "450-#4.", "450-4.", "451 #4.", "451 4.", "451-#4.", "451-4.", "452 #4.", "452 4.", "452-#4.", "452-4.", "453 #4.", "453 4.", "453-#4.", "453-4.", "454 #4.", "454 4.", "454-#4.", "454-4.", "455 #4.", "455 4.", "455-#4.", "455-4.", "456 #4.", "456 4.", "456-#4.", "456-4.", "457 #4.", "457 4.", "457-#4.", "457-4.", "458 #4.", "458 4.", "458-#4.", "458-4.", "459 #4.", "459 4.", "459-#4.", "459-4."}, []string{".0", ".1", ".2", ".3", ".4", ".5", ".6", ".7", ".8", ".9"}}}, {Expr: "\\(4[2-5]\\d, b?.4\\.\\d{1,3}\\.\\d.*", Need: [][]string{[]string{"(420, ", "(420, b", "(421, ", "(421, b", "(422, ", "(422, b", "(423, ", "(423, b", "(424, ", "(424, b", "(425, ", "(425, b", "(426, ", "(426, b", "(427, ", "(427, b", "(428, ", "(428, b", "(429, ", "(429, b", "(430, ", "(430, b", "(431, ", "(431, b", "(432, ", "(432, b", "(433, ", "(433, b", "(434, ", "(434, b", "(435, ", "(435, b", "(436, ", "(436, b", "(437, ", "(437, b", "(438, ", "(438, b", "(439, ", "(439, b", "(440, ", "(440, b", "(441, ", "(441, b", "(442, ", "(442, b", "(443, ", "(443, b", "(444, ", "(444, b", "(445, ", "(445, b", "(446, ", "(446, b", "(447, ", "(447, b", "(448, ", "(448, b", "(449, ", "(449, b", "(450, ", "(450, b", "(451, ", "(451, b", "(452, ", "(452, b", "(453, ", "(453, b", "(454, ", "(454, b", "(455, ", "(455, b", "(456, ", "(456, b", "(457, ", "(457, b", "(458, ", "(458, b", "(459, ", "(459, b"}, []string{"4."}, []string{".0", ".1", ".2", ".3", ".4", ".5", ".6", ".7", ".8", ".9"}}}, {Expr: "(?:grey-?listed|grey-?listing).*", Need: [][]string{[]string{"grey-listed", "grey-listing", "greylisted", "greylisting"}}}},
@@ -2556,7 +2615,7 @@ func rules13() []ruleset.Rule {
 	}}
 }
 
-func rules14() []ruleset.Rule {
+func rules15() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sysexits/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 64, Hi: 64}},
@@ -2648,7 +2707,7 @@ func rules14() []ruleset.Rule {
 	}}
 }
 
-func rules15() []ruleset.Rule {
+func rules16() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "test/failed",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:^\\s*|[,(|] ?|[:=✕×] +|\\b(?:with|and|has|had|were|was|of) )[1-9]\\d* (?:tests? |specs? |scenarios? |examples?, |assertions? |suites? |checks? )?(?:failed|failing|failures?|broken)\\b", Need: [][]string{[]string{" assertion broken", " assertion failed", " assertion failing", " assertion failure", " assertion failures", " assertions broken", " assertions failed", " assertions failing", " assertions failure", " assertions failures", " broken", " check broken", " check failed", " check failing", " check failure", " check failures", " checks broken", " checks failed", " checks failing", " checks failure", " checks failures", " example, broken", " example, failed", " example, failing", " example, failure", " example, failures", " examples, broken", " examples, failed", " examples, failing", " examples, failure", " examples, failures", " failed", " failing", " failure", " failures", " scenario broken", " scenario failed", " scenario failing", " scenario failure", " scenario failures", " scenarios broken", " scenarios failed", " scenarios failing", " scenarios failure", " scenarios failures", " spec broken", " spec failed", " spec failing", " spec failure", " spec failures", " specs broken", " specs failed", " specs failing", " specs failure", " specs failures", " suite broken", " suite failed", " suite failing", " suite failure", " suite failures", " suites broken", " suites failed", " suites failing", " suites failure", " suites failures", " test broken", " test failed", " test failing", " test failure", " test failures", " tests broken", " tests failed", " tests failing", " tests failure", " tests failures"}}}, {Expr: "(?:Tests?|Test Suites|Suites|Specs|Scenarios|Snapshots):\\s+.{0,40}[1-9]\\d* (?:failed|failing|failure)", Need: [][]string{[]string{" failed", " failing", " failure"}, []string{"scenarios:", "snapshots:", "specs:", "suites:", "test suites:", "test:", "tests:"}}}, {Expr: "Failures: [1-9]", Need: [][]string{[]string{"failures: 1", "failures: 2", "failures: 3", "failures: 4", "failures: 5", "failures: 6", "failures: 7", "failures: 8", "failures: 9"}}}, {Expr: "Errors: [1-9]", Need: [][]string{[]string{"errors: 1", "errors: 2", "errors: 3", "errors: 4", "errors: 5", "errors: 6", "errors: 7", "errors: 8", "errors: 9"}}}, {Expr: "FAILED \\((?:failures|errors)=", Need: [][]string{[]string{"failed (errors=", "failed (failures="}}}, {Expr: "FAILURES!", Need: [][]string{[]string{"failures!"}}}, {Expr: "There (?:was|were) \\d+ failures?", Need: [][]string{[]string{"there was ", "there were "}, []string{" failure", " failures"}}}, {Expr: "test result: FAILED", Need: [][]string{[]string{"test result: failed"}}}, {Expr: "Test run failed", Need: [][]string{[]string{"test run failed"}}}, {Expr: "tests? failed", Need: [][]string{[]string{"test failed", "tests failed"}}}, {Expr: "--- FAIL: ", Need: [][]string{[]string{"--- fail: "}}}, {Expr: "not ok \\d+", Need: [][]string{[]string{"not ok "}}}, {Expr: "^# fail [1-9]", Need: [][]string{[]string{"# fail 1", "# fail 2", "# fail 3", "# fail 4", "# fail 5", "# fail 6", "# fail 7", "# fail 8", "# fail 9"}}}, {Expr: "\\bFAIL(?:ED)?[:\\s]+(?:\\./)?[\\w./-]+(?:test|spec|_test|tests)[\\w./:-]*", Need: [][]string{[]string{"fail", "failed"}, []string{"_test", "spec", "test", "tests"}}}, {Expr: "test failures?\\b", Need: [][]string{[]string{"test failure", "test failures"}}}, {Expr: "^FAIL\\s+\\S+", Need: [][]string{[]string{"fail"}}}, {Expr: "There are test failures", Need: [][]string{[]string{"there are test failures"}}}, {Expr: "FAILED (?:tests?|pt)/", Need: [][]string{[]string{"failed pt/", "failed test/", "failed tests/"}}}, {Expr: "\\bAssertionError .{0,40}expected", Need: [][]string{[]string{"assertionerror "}, []string{"expected"}}}, {Expr: "toEqual\\(", Need: [][]string{[]string{"toequal("}}}, {Expr: "short test summary", Need: [][]string{[]string{"short test summary"}}}, {Expr: "errors? during collection", Need: [][]string{[]string{"error during collection", "errors during collection"}}}, {Expr: "AssertionError \\[ERR_ASSERTION\\]", Need: [][]string{[]string{"assertionerror [err_assertion]"}}}, {Expr: "no tests (?:found|ran|to run|were)", Need: [][]string{[]string{"no tests found", "no tests ran", "no tests to run", "no tests were"}}}, {Expr: "tests? timed out after", Need: [][]string{[]string{"test timed out after", "tests timed out after"}}}, {Expr: "quality gate", Need: [][]string{[]string{"quality gate"}}}, {Expr: "found [1-9]\\d* (?:errors?|issues?|problems?|violations?|offenses?|vulnerabilit\\w+|findings?)\\b", Need: [][]string{[]string{"found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}, []string{"error", "errors", "finding", "findings", "issue", "issues", "offense", "offenses", "problem", "problems", "violation", "violations", "vulnerabilit"}}}, {Expr: "[1-9]\\d* (?:offenses?|violations?|vulnerabilities) (?:detected|found)", Need: [][]string{[]string{" offense detected", " offense found", " offenses detected", " offenses found", " violation detected", " violation found", " violations detected", " violations found", " vulnerabilities detected", " vulnerabilities found"}}}, {Expr: "would (?:be )?reformat", Need: [][]string{[]string{"would be reformat", "would reformat"}}}, {Expr: "\\(info\\): ", Need: [][]string{[]string{"(info): "}}}, {Expr: "✕ .{1,200}\\(\\d+(?:\\.\\d+)? ?m?s\\)", Need: [][]string{[]string{"✕ "}, []string{" ms)", " s)", "ms)", "s)"}}}, {Expr: "[✕✗✘] .{0,80}\\b(?:tests?|specs?|expected|should)\\b", Need: [][]string{[]string{"✕ ", "✗ ", "✘ "}, []string{"expected", "should", "spec", "specs", "test", "tests"}}}, {Expr: "●.{1,80}›", Need: [][]string{[]string{"●"}, []string{"›"}}}, {Expr: "[✖✕✗×] +[1-9]\\d*/\\d+ (?:targets |tasks )?failed", Need: [][]string{[]string{" failed", " targets failed", " tasks failed"}, []string{"×", "✕", "✖", "✗"}}}, {Expr: "TestsFailedException", Need: [][]string{[]string{"testsfailedexception"}}}, {Expr: "expect\\((?:received|[\\w.]{1,40})\\)\\.(?:not\\.|resolves\\.|rejects\\.)?to[a-z]", Need: [][]string{[]string{"expect("}, []string{").not.to", ").rejects.to", ").resolves.to", ").to"}}}, {Expr: "thresholds .{1,200}have been crossed", Need: [][]string{[]string{"thresholds "}, []string{"have been crossed"}}}, {Expr: "\\bFAIL code \\d+ \\(", Need: [][]string{[]string{"fail code "}, []string{" ("}}}, {Expr: "evaluation failed :\\(", Need: [][]string{[]string{"evaluation failed :("}}}},
@@ -2660,7 +2719,7 @@ func rules15() []ruleset.Rule {
 	}}
 }
 
-func rules16() []ruleset.Rule {
+func rules17() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "tls/certificate",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "certificate (?:verify|verification) (?:failed|error)", Need: [][]string{[]string{"certificate verification error", "certificate verification failed", "certificate verify error", "certificate verify failed"}}}, {Expr: "verify (?:the )?certificate", Need: [][]string{[]string{"verify certificate", "verify the certificate"}}}, {Expr: "certificate problem", Need: [][]string{[]string{"certificate problem"}}}, {Expr: "self[- ]?signed", Need: [][]string{[]string{"self signed", "self-signed", "selfsigned"}}}, {Expr: "certificate (?:has |is |was |of .{1,80} )?(?:not (?:yet )?(?:valid|trusted|verified)|expired|unknown|revoked|invalid|untrusted|mismatch|required)", Need: [][]string{[]string{"certificate "}, []string{"expired", "invalid", "mismatch", "not trusted", "not valid", "not verified", "not yet trusted", "not yet valid", "not yet verified", "required", "revoked", "unknown", "untrusted"}}}, {Expr: "has expired\\b.*certificate", Need: [][]string{[]string{"has expired"}, []string{"certificate"}}}, {Expr: "certificate.{0,80}(?:expired|not trusted|unknown (?:issuer|authority|ca)|does not match|doesn.t match|no es confiable|nicht vertrauen)", Need: [][]string{[]string{"certificate"}, []string{" not match", "expired", "nicht vertrauen", "no es confiable", "not trusted", "t match", "unknown authority", "unknown ca", "unknown issuer"}}}, {Expr: "unable to get (?:local )?issuer", Need: [][]string{[]string{"unable to get issuer", "unable to get local issuer"}}}, {Expr: "x509: ", Need: [][]string{[]string{"x509: "}}}, {Expr: "CERT_[A-Z_]+", Need: [][]string{[]string{"cert_"}}}, {Expr: "UNABLE_TO_(?:VERIFY|GET_ISSUER)", Need: [][]string{[]string{"unable_to_get_issuer", "unable_to_verify"}}}, {Expr: "PKIX path", Need: [][]string{[]string{"pkix path"}}}, {Expr: "CertPathValidator", Need: [][]string{[]string{"certpathvalidator"}}}, {Expr: "SSLCertVerificationError", Need: [][]string{[]string{"sslcertverificationerror"}}}, {Expr: "CERTIFICATE_VERIFY_FAILED", Need: [][]string{[]string{"certificate_verify_failed"}}}, {Expr: "bad certificate", Need: [][]string{[]string{"bad certificate"}}}, {Expr: "unknown[ _]ca\\b", Need: [][]string{[]string{"unknown ca", "unknown_ca"}}}, {Expr: "hostname.{0,40}(?:mismatch|doesn.t match|does not match|not verified)", Need: [][]string{[]string{"hostname"}, []string{" not match", "mismatch", "not verified", "t match"}}}, {Expr: "peer.{0,20}certificate.{0,40}cannot be", Need: [][]string{[]string{"certificate"}, []string{"cannot be"}, []string{"peer"}}}, {Expr: "certificate authority", Need: [][]string{[]string{"certificate authority"}}}, {Expr: "ERR_TLS_CERT", Need: [][]string{[]string{"err_tls_cert"}}}, {Expr: "trust ?anchor", Need: [][]string{[]string{"trust anchor", "trustanchor"}}}, {Expr: "SSL_CTX_load_verify", Need: [][]string{[]string{"ssl_ctx_load_verify"}}}, {Expr: "CA (?:bundle|file|cert)", Need: [][]string{[]string{"ca bundle", "ca cert", "ca file"}}}, {Expr: "remote certificate is invalid", Need: [][]string{[]string{"remote certificate is invalid"}}}, {Expr: "不受信任", Need: [][]string{[]string{"不受信任"}}}, {Expr: "no es confiable", Need: [][]string{[]string{"no es confiable"}}}, {Expr: "证书.{0,20}(?:过期|无效|错误)", Need: [][]string{[]string{"证书"}, []string{"无效", "过期", "错误"}}}, {Expr: "証明書", Need: [][]string{[]string{"証明書"}}}},
@@ -2682,7 +2741,7 @@ func rules16() []ruleset.Rule {
 	}}
 }
 
-func rules17() []ruleset.Rule {
+func rules18() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "usage/command-line",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported|undefined|no such|not a valid|unexpected|ambiguous|bad|nonexistent) (?:command[- ]line |long |short |global )?(?:option|flag|switch|parameter|sub-?command|command|action|operation|verb|task|target|choice)s?\\b", Need: [][]string{[]string{"action", "actions", "choice", "choices", "command", "commands", "flag", "flags", "operation", "operations", "option", "options", "parameter", "parameters", "sub-command", "sub-commands", "subcommand", "subcommands", "switch", "switchs", "target", "targets", "task", "tasks", "verb", "verbs"}, []string{"ambiguous ", "ambiguous command line ", "ambiguous command-line ", "ambiguous global ", "ambiguous long ", "ambiguous short ", "bad ", "bad command line ", "bad command-line ", "bad global ", "bad long ", "bad short ", "illegal ", "illegal command line ", "illegal command-line ", "illegal global ", "illegal long ", "illegal short ", "invalid ", "invalid command line ", "invalid command-line ", "invalid global ", "invalid long ", "invalid short ", "no such ", "no such command line ", "no such command-line ", "no such global ", "no such long ", "no such short ", "nonexistent ", "nonexistent command line ", "nonexistent command-line ", "nonexistent global ", "nonexistent long ", "nonexistent short ", "not a valid ", "not a valid command line ", "not a valid command-line ", "not a valid global ", "not a valid long ", "not a valid short ", "undefined ", "undefined command line ", "undefined command-line ", "undefined global ", "undefined long ", "undefined short ", "unexpected ", "unexpected command line ", "unexpected command-line ", "unexpected global ", "unexpected long ", "unexpected short ", "unknown ", "unknown command line ", "unknown command-line ", "unknown global ", "unknown long ", "unknown short ", "unrecognised ", "unrecognised command line ", "unrecognised command-line ", "unrecognised global ", "unrecognised long ", "unrecognised short ", "unrecognized ", "unrecognized command line ", "unrecognized command-line ", "unrecognized global ", "unrecognized long ", "unrecognized short ", "unrecogniſed ", "unrecogniſed command line ", "unrecogniſed command-line ", "unrecogniſed global ", "unrecogniſed long ", "unrecogniſed short ", "unsupported ", "unsupported command line ", "unsupported command-line ", "unsupported global ", "unsupported long ", "unsupported short "}}}, {Expr: "(?:unknown|unrecogni[sz]ed|unexpected|unsupported|extra) arguments?\\b", Need: [][]string{[]string{"extra argument", "extra arguments", "unexpected argument", "unexpected arguments", "unknown argument", "unknown arguments", "unrecognised argument", "unrecognised arguments", "unrecognized argument", "unrecognized arguments", "unrecogniſed argument", "unrecogniſed arguments", "unsupported argument", "unsupported arguments"}}}, {Expr: "provided but not defined", Need: [][]string{[]string{"provided but not defined"}}}, {Expr: "option .{1,80}(?:is (?:unknown|not recogni[sz]ed|not supported|ambiguous|required)|requires (?:an|a|at least|one))", Need: [][]string{[]string{"option "}, []string{"is ambiguous", "is not recognised", "is not recognized", "is not recogniſed", "is not supported", "is required", "is unknown", "requires a", "requires an", "requires at least", "requires one"}}}, {Expr: "(?:requires|expects|needs|takes|expected|accepts|want)s? (?:an? |at least |at most |exactly |no |one |\\d+ )+(?:\\w+ )?(?:argument|parameter|value|operand|arg\\(s\\))", Need: [][]string{[]string{"arg(s)", "argument", "operand", "parameter", "value"}, []string{"accepts ", "acceptss ", "expected ", "expecteds ", "expects ", "expectss ", "needs ", "needss ", "requires ", "requiress ", "takes ", "takess ", "want ", "wants "}}}, {Expr: "(?:missing|required|mandatory) (?:required )?(?:\\w+ )?(?:argument|option|flag|parameter|operand|operand|setting|environment|env)", Need: [][]string{[]string{"mandatory ", "mandatory required ", "missing ", "missing required ", "required ", "required required "}, []string{"argument", "env", "environment", "flag", "operand", "option", "parameter", "setting"}}}, {Expr: "arguments? (?:is|are) required", Need: [][]string{[]string{"argument are required", "argument is required", "arguments are required", "arguments is required"}}}, {Expr: "(?:too few|too many|not enough|wrong number of) arguments", Need: [][]string{[]string{"not enough arguments", "too few arguments", "too many arguments", "wrong number of arguments"}}}, {Expr: "invalid choice", Need: [][]string{[]string{"invalid choice"}}}, {Expr: "must be specified", Need: [][]string{[]string{"must be specified"}}}, {Expr: "must specify", Need: [][]string{[]string{"must specify"}}}, {Expr: "must provide", Need: [][]string{[]string{"must provide"}}}, {Expr: "must supply", Need: [][]string{[]string{"must supply"}}}, {Expr: "you need to specify", Need: [][]string{[]string{"you need to specify"}}}, {Expr: "no rule to make target", Need: [][]string{[]string{"no rule to make target"}}}, {Expr: "is not a .{1,30} command", Need: [][]string{[]string{"is not a "}, []string{" command"}}}, {Expr: "unknown (?:command|subcommand|shorthand)", Need: [][]string{[]string{"unknown command", "unknown shorthand", "unknown subcommand"}}}, {Expr: "did you mean", Need: [][]string{[]string{"did you mean"}}}, {Expr: "missing operand", Need: [][]string{[]string{"missing operand"}}}, {Expr: "does not take", Need: [][]string{[]string{"does not take"}}}, {Expr: "conflicting (?:options|arguments)", Need: [][]string{[]string{"conflicting arguments", "conflicting options"}}}, {Expr: "cannot be used (?:with|together)", Need: [][]string{[]string{"cannot be used together", "cannot be used with"}}}, {Expr: "mutually exclusive", Need: [][]string{[]string{"mutually exclusive"}}}},
@@ -2741,7 +2800,7 @@ func rules17() []ruleset.Rule {
 	}}
 }
 
-func rules18() []ruleset.Rule {
+func rules19() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "webdriver/page-unreachable",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "net::ERR_(CONNECTION_\\w+|TIMED_OUT|EMPTY_RESPONSE|NETWORK_\\w+|INTERNET_DISCONNECTED|ADDRESS_UNREACHABLE|SOCKET_NOT_CONNECTED|HTTP2_\\w+|QUIC_\\w+|PROXY_CONNECTION_FAILED)", Need: [][]string{[]string{"net::err_"}, []string{"address_unreachable", "connection_", "empty_response", "http2_", "internet_disconnected", "network_", "proxy_connection_failed", "quic_", "socket_not_connected", "timed_out"}}}, {Expr: "about:neterror\\?e=(connectionFailure|netTimeout|netReset)", Need: [][]string{[]string{"about:neterror?e=connectionfailure", "about:neterror?e=netreset", "about:neterror?e=nettimeout"}}}},
@@ -2776,7 +2835,7 @@ func rules18() []ruleset.Rule {
 	}}
 }
 
-func rules19() []ruleset.Rule {
+func rules20() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "words/later",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "temporar(?:y|ily)", Need: [][]string{[]string{"temporarily", "temporary"}}}, {Expr: "try(?:ing)? again", Need: [][]string{[]string{"try again", "trying again"}}}, {Expr: "time-?out", Need: [][]string{[]string{"time-out", "timeout"}}}, {Expr: "unavailable", Need: [][]string{[]string{"unavailable"}}}, {Expr: "\\bbusy\\b", Need: [][]string{[]string{"busy"}}}, {Expr: "connection", Need: [][]string{[]string{"connection"}}}, {Expr: "not (?:yet )?(?:ready|responding|available yet)", Need: [][]string{[]string{"not available yet", "not ready", "not responding", "not yet available yet", "not yet ready", "not yet responding"}}}, {Expr: "unreachable", Need: [][]string{[]string{"unreachable"}}}, {Expr: "overload", Need: [][]string{[]string{"overload"}}}, {Expr: "throttl", Need: [][]string{[]string{"throttl"}}}, {Expr: "network", Need: [][]string{[]string{"network"}}}, {Expr: "\\bflaky\\b", Need: [][]string{[]string{"flaky"}}}, {Expr: "intermittent", Need: [][]string{[]string{"intermittent"}}}, {Expr: "download(?:ing)? .{0,120}(?:failed|error)", Need: [][]string{[]string{"download ", "downloading "}, []string{"error", "failed"}}}, {Expr: "failed to (?:download|fetch|pull|retrieve|load metadata|get)", Need: [][]string{[]string{"failed to download", "failed to fetch", "failed to get", "failed to load metadata", "failed to pull", "failed to retrieve"}}}, {Expr: "(?:error|failed) (?:downloading|fetching|pulling|retrieving)", Need: [][]string{[]string{"error downloading", "error fetching", "error pulling", "error retrieving", "failed downloading", "failed fetching", "failed pulling", "failed retrieving"}}}, {Expr: "could not (?:fetch|download|retrieve)", Need: [][]string{[]string{"could not download", "could not fetch", "could not retrieve"}}}, {Expr: "unable to (?:download|fetch|retrieve)", Need: [][]string{[]string{"unable to download", "unable to fetch", "unable to retrieve"}}}, {Expr: "checksum", Need: [][]string{[]string{"checksum"}}}, {Expr: "hash (?:sum )?mismatch", Need: [][]string{[]string{"hash mismatch", "hash sum mismatch"}}}, {Expr: "EOF\\b", Need: [][]string{[]string{"eof"}}}},
@@ -2796,7 +2855,7 @@ func rules19() []ruleset.Rule {
 		Examples: []ruleset.Example{{Argv: []string{"app"}, Exit: 1, Stderr: "error: the snapshot could not be found"}},
 	}, {ID: "words/rights",
 		Class:    "config",
-		Output:   ruleset.Pattern{{Expr: "denied", Need: [][]string{[]string{"denied"}}}, {Expr: "forbidden", Need: [][]string{[]string{"forbidden"}}}, {Expr: "credential", Need: [][]string{[]string{"credential"}}}, {Expr: "unauthori[sz]ed", Need: [][]string{[]string{"unauthorised", "unauthorized", "unauthoriſed"}}}, {Expr: "authenticat", Need: [][]string{[]string{"authenticat"}}}, {Expr: "permission", Need: [][]string{[]string{"permission"}}}, {Expr: "not allowed", Need: [][]string{[]string{"not allowed"}}}, {Expr: "privilege", Need: [][]string{[]string{"privilege"}}}, {Expr: "violation", Need: [][]string{[]string{"violation"}}}, {Expr: "licen[cs]e", Need: [][]string{[]string{"licence", "license", "licenſe"}}}, {Expr: "password", Need: [][]string{[]string{"password"}}}, {Expr: "passphrase", Need: [][]string{[]string{"passphrase"}}}, {Expr: "login", Need: [][]string{[]string{"login"}}}, {Expr: "sign in", Need: [][]string{[]string{"sign in"}}}, {Expr: "token", Need: [][]string{[]string{"token"}}}, {Expr: "certificate", Need: [][]string{[]string{"certificate"}}}, {Expr: "config(?:uration|ured)?\\b", Need: [][]string{[]string{"config", "configuration", "configured"}}}, {Expr: "setting", Need: [][]string{[]string{"setting"}}}, {Expr: "environment variable", Need: [][]string{[]string{"environment variable"}}}, {Expr: "not set", Need: [][]string{[]string{"not set"}}}, {Expr: "required", Need: [][]string{[]string{"required"}}}, {Expr: "must (?:be|have|set)", Need: [][]string{[]string{"must be", "must have", "must set"}}}, {Expr: "please (?:set|specify|provide|install|run)", Need: [][]string{[]string{"please install", "please provide", "please run", "please set", "please specify"}}}, {Expr: "not installed", Need: [][]string{[]string{"not installed"}}}, {Expr: "unknown", Need: [][]string{[]string{"unknown"}}}, {Expr: "unrecogni[sz]ed", Need: [][]string{[]string{"unrecognised", "unrecognized", "unrecogniſed"}}}},
+		Output:   ruleset.Pattern{{Expr: "denied", Need: [][]string{[]string{"denied"}}}, {Expr: "forbidden", Need: [][]string{[]string{"forbidden"}}}, {Expr: "credential", Need: [][]string{[]string{"credential"}}}, {Expr: "unauthori[sz]ed", Need: [][]string{[]string{"unauthorised", "unauthorized", "unauthoriſed"}}}, {Expr: "authenticat", Need: [][]string{[]string{"authenticat"}}}, {Expr: "permission", Need: [][]string{[]string{"permission"}}}, {Expr: "not allowed", Need: [][]string{[]string{"not allowed"}}}, {Expr: "privilege", Need: [][]string{[]string{"privilege"}}}, {Expr: "violation", Need: [][]string{[]string{"violation"}}}, {Expr: "licen[cs]e", Need: [][]string{[]string{"licence", "license", "licenſe"}}}, {Expr: "password", Need: [][]string{[]string{"password"}}}, {Expr: "passphrase", Need: [][]string{[]string{"passphrase"}}}, {Expr: "login", Need: [][]string{[]string{"login"}}}, {Expr: "sign in", Need: [][]string{[]string{"sign in"}}}, {Expr: "token", Need: [][]string{[]string{"token"}}}, {Expr: "certificate", Need: [][]string{[]string{"certificate"}}}, {Expr: "config(?:uration|ured)?\\b", Need: [][]string{[]string{"config", "configuration", "configured"}}}, {Expr: "setting", Need: [][]string{[]string{"setting"}}}, {Expr: "environment variable", Need: [][]string{[]string{"environment variable"}}}, {Expr: "not set", Need: [][]string{[]string{"not set"}}}, {Expr: "required", Need: [][]string{[]string{"required"}}}, {Expr: "must (?:be|have|set)", Need: [][]string{[]string{"must be", "must have", "must set"}}}, {Expr: "please (?:set|specify|provide|install|run)", Need: [][]string{[]string{"please install", "please provide", "please run", "please set", "please specify"}}}, {Expr: "\\byou (?:must|need to|have to|should) (?:first )?(?:put|run [`'\"]|set|add|install|enable|create|specify|provide|configure|log|sign|use|accept|choose|select|pass|define|initiali[sz]e)\\b", Need: [][]string{[]string{"you have to accept", "you have to add", "you have to choose", "you have to configure", "you have to create", "you have to define", "you have to enable", "you have to first accept", "you have to first add", "you have to first choose", "you have to first configure", "you have to first create", "you have to first define", "you have to first enable", "you have to first initialise", "you have to first initialize", "you have to first initialiſe", "you have to first install", "you have to first log", "you have to first pass", "you have to first provide", "you have to first put", "you have to first run \"", "you have to first run '", "you have to first run `", "you have to first select", "you have to first set", "you have to first sign", "you have to first specify", "you have to first use", "you have to initialise", "you have to initialize", "you have to initialiſe", "you have to install", "you have to log", "you have to pass", "you have to provide", "you have to put", "you have to run \"", "you have to run '", "you have to run `", "you have to select", "you have to set", "you have to sign", "you have to specify", "you have to use", "you must accept", "you must add", "you must choose", "you must configure", "you must create", "you must define", "you must enable", "you must first accept", "you must first add", "you must first choose", "you must first configure", "you must first create", "you must first define", "you must first enable", "you must first initialise", "you must first initialize", "you must first initialiſe", "you must first install", "you must first log", "you must first pass", "you must first provide", "you must first put", "you must first run \"", "you must first run '", "you must first run `", "you must first select", "you must first set", "you must first sign", "you must first specify", "you must first use", "you must initialise", "you must initialize", "you must initialiſe", "you must install", "you must log", "you must pass", "you must provide", "you must put", "you must run \"", "you must run '", "you must run `", "you must select", "you must set", "you must sign", "you must specify", "you must use", "you need to accept", "you need to add", "you need to choose", "you need to configure", "you need to create", "you need to define", "you need to enable", "you need to first accept", "you need to first add", "you need to first choose", "you need to first configure", "you need to first create", "you need to first define", "you need to first enable", "you need to first initialise", "you need to first initialize", "you need to first initialiſe", "you need to first install", "you need to first log", "you need to first pass", "you need to first provide", "you need to first put", "you need to first run \"", "you need to first run '", "you need to first run `", "you need to first select", "you need to first set", "you need to first sign", "you need to first specify", "you need to first use", "you need to initialise", "you need to initialize", "you need to initialiſe", "you need to install", "you need to log", "you need to pass", "you need to provide", "you need to put", "you need to run \"", "you need to run '", "you need to run `", "you need to select", "you need to set", "you need to sign", "you need to specify", "you need to use", "you should accept", "you should add", "you should choose", "you should configure", "you should create", "you should define", "you should enable", "you should first accept", "you should first add", "you should first choose", "you should first configure", "you should first create", "you should first define", "you should first enable", "you should first initialise", "you should first initialize", "you should first initialiſe", "you should first install", "you should first log", "you should first pass", "you should first provide", "you should first put", "you should first run \"", "you should first run '", "you should first run `", "you should first select", "you should first set", "you should first sign", "you should first specify", "you should first use", "you should initialise", "you should initialize", "you should initialiſe", "you should install", "you should log", "you should pass", "you should provide", "you should put", "you should run \"", "you should run '", "you should run `", "you should select", "you should set", "you should sign", "you should specify", "you should use"}}}, {Expr: "(?:not|client is|is it|are they) installed", Need: [][]string{[]string{"are they installed", "client is installed", "is it installed", "not installed"}}}, {Expr: "unknown", Need: [][]string{[]string{"unknown"}}}, {Expr: "unrecogni[sz]ed", Need: [][]string{[]string{"unrecognised", "unrecognized", "unrecogniſed"}}}},
 		Rank:     3,
 		Why:      "the words sound like something to set up",
 		Source:   "the words alone",
@@ -2827,7 +2886,7 @@ func rules19() []ruleset.Rule {
 	}}
 }
 
-func rules20() []ruleset.Rule {
+func rules21() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "adb/device-away",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "no devices/emulators found", Need: [][]string{[]string{"no devices/emulators found"}}}, {Expr: "no devices found", Need: [][]string{[]string{"no devices found"}}}, {Expr: "device offline", Need: [][]string{[]string{"device offline"}}}, {Expr: "device .{1,60} not found", Need: [][]string{[]string{"device "}, []string{" not found"}}}, {Expr: "still (authorizing|connecting)", Need: [][]string{[]string{"still authorizing", "still connecting"}}}, {Expr: "error: closed", Need: [][]string{[]string{"error: closed"}}}, {Expr: "protocol fault", Need: [][]string{[]string{"protocol fault"}}}, {Expr: "Can.t find service: ", Need: [][]string{[]string{"t find service: "}, []string{"can"}}}, {Expr: "Is the system running", Need: [][]string{[]string{"is the system running"}}}, {Expr: "device is not (ready|available)", Need: [][]string{[]string{"device is not available", "device is not ready"}}}, {Expr: "waiting for .{0,20}device", Need: [][]string{[]string{"waiting for "}, []string{"device"}}}, {Expr: "cannot connect to daemon", Need: [][]string{[]string{"cannot connect to daemon"}}}, {Expr: "failed to start daemon", Need: [][]string{[]string{"failed to start daemon"}}}, {Expr: "daemon still not running", Need: [][]string{[]string{"daemon still not running"}}}, {Expr: "Broken pipe \\(32\\)", Need: [][]string{[]string{"broken pipe (32)"}}}},
@@ -2861,7 +2920,7 @@ func rules20() []ruleset.Rule {
 	}}
 }
 
-func rules21() []ruleset.Rule {
+func rules22() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "age/identity",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "no identity matched any of the recipients", Need: [][]string{[]string{"no identity matched any of the recipients"}}}, {Expr: "incorrect passphrase", Need: [][]string{[]string{"incorrect passphrase"}}}, {Expr: "no identities? specified", Need: [][]string{[]string{"no identitie specified", "no identities specified"}}}},
@@ -2871,7 +2930,7 @@ func rules21() []ruleset.Rule {
 	}}
 }
 
-func rules22() []ruleset.Rule {
+func rules23() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ansible-galaxy/server",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Unknown error when attempting to call Galaxy.{0,300}(?:timed out|reset|50\\d|EOF|urlopen)", Need: [][]string{[]string{"unknown error when attempting to call galaxy"}, []string{"500", "501", "502", "503", "504", "505", "506", "507", "508", "509", "eof", "reset", "timed out", "urlopen"}}}, {Expr: "Failed to get data from the API server", Need: [][]string{[]string{"failed to get data from the api server"}}}, {Expr: "Galaxy import task did not finish", Need: [][]string{[]string{"galaxy import task did not finish"}}}, {Expr: "wait timeout", Need: [][]string{[]string{"wait timeout"}}}, {Expr: "failed to download the file", Need: [][]string{[]string{"failed to download the file"}}}},
@@ -2889,7 +2948,7 @@ func rules22() []ruleset.Rule {
 	}}
 }
 
-func rules23() []ruleset.Rule {
+func rules24() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ansible-playbook/unreachable-access",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "(?:UNREACHABLE|unreachable).{0,200}(?:Permission denied|Authentication failed|Host key verification|Invalid/incorrect|no such identity|Too many authentication|credentials|REMOTE HOST IDENTIFICATION|kerberos|certificate)", Need: [][]string{[]string{"unreachable"}, []string{"authentication failed", "certificate", "credentials", "host key verification", "invalid/incorrect", "kerberos", "no such identity", "permission denied", "remote host identification", "too many authentication"}}}, {Expr: "UNREACHABLE!.{0,400}(?:Name or service not known|no such host)", Need: [][]string{[]string{"unreachable!"}, []string{"name or service not known", "no such host"}}}, {Expr: "to use the .ssh. connection type with passwords", Need: [][]string{[]string{"to use the "}, []string{" connection type with passwords"}, []string{"ssh"}}}, {Expr: "Invalid/incorrect (?:username|password)", Need: [][]string{[]string{"invalid/incorrect password", "invalid/incorrect username"}}}, {Expr: "Missing sudo password", Need: [][]string{[]string{"missing sudo password"}}}, {Expr: "Incorrect (?:sudo|su|become) password", Need: [][]string{[]string{"incorrect become password", "incorrect su password", "incorrect sudo password"}}}, {Expr: "sshpass program", Need: [][]string{[]string{"sshpass program"}}}},
@@ -2953,7 +3012,7 @@ func rules23() []ruleset.Rule {
 	}}
 }
 
-func rules24() []ruleset.Rule {
+func rules25() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "apk/unreachable",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "temporary error \\(try again later\\)", Need: [][]string{[]string{"temporary error (try again later)"}}}, {Expr: "transient error \\(try again later\\)", Need: [][]string{[]string{"transient error (try again later)"}}}, {Expr: "network (error|connection aborted)", Need: [][]string{[]string{"network connection aborted", "network error"}}}, {Expr: "could not connect to server", Need: [][]string{[]string{"could not connect to server"}}}, {Expr: "remote server returned error", Need: [][]string{[]string{"remote server returned error"}}}, {Expr: "operation timed out", Need: [][]string{[]string{"operation timed out"}}}, {Expr: "DNS lookup error", Need: [][]string{[]string{"dns lookup error"}}}, {Expr: "package mentioned in index not found", Need: [][]string{[]string{"package mentioned in index not found"}}}, {Expr: "unexpected end of file", Need: [][]string{[]string{"unexpected end of file"}}}, {Expr: "IO ERROR", Need: [][]string{[]string{"io error"}}}, {Expr: "BAD (signature|archive)", Need: [][]string{[]string{"bad archive", "bad signature"}}}, {Expr: "v2 database format error", Need: [][]string{[]string{"v2 database format error"}}}, {Expr: "crypto error", Need: [][]string{[]string{"crypto error"}}}},
@@ -3011,9 +3070,9 @@ func rules24() []ruleset.Rule {
 	}}
 }
 
-func rules25() []ruleset.Rule { return []ruleset.Rule{} }
+func rules26() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules26() []ruleset.Rule {
+func rules27() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "apt-get/lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Could not get lock", Need: [][]string{[]string{"could not get lock"}}}, {Expr: "Unable to (?:acquire|lock)", Need: [][]string{[]string{"unable to acquire", "unable to lock"}}}, {Expr: "dpkg frontend lock", Need: [][]string{[]string{"dpkg frontend lock"}}}, {Expr: "is another process using it", Need: [][]string{[]string{"is another process using it"}}}, {Expr: "Waiting for cache lock", Need: [][]string{[]string{"waiting for cache lock"}}}, {Expr: "held by process", Need: [][]string{[]string{"held by process"}}}, {Expr: "status database area is locked", Need: [][]string{[]string{"status database area is locked"}}}, {Expr: "is locked by another process", Need: [][]string{[]string{"is locked by another process"}}}},
@@ -3084,7 +3143,7 @@ func rules26() []ruleset.Rule {
 	}}
 }
 
-func rules27() []ruleset.Rule {
+func rules28() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "argo/started",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Workflow execution already started", Need: [][]string{[]string{"workflow execution already started"}}}, {Expr: "WorkflowExecutionAlreadyStarted", Need: [][]string{[]string{"workflowexecutionalreadystarted"}}}, {Expr: "already running with the same workflow ?id", Need: [][]string{[]string{"already running with the same workflow id", "already running with the same workflowid"}}}, {Expr: "DagRunAlreadyExists", Need: [][]string{[]string{"dagrunalreadyexists"}}}},
@@ -3094,7 +3153,7 @@ func rules27() []ruleset.Rule {
 	}}
 }
 
-func rules28() []ruleset.Rule {
+func rules29() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "argocd/connection-status",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{Lo: 11, Hi: 11}},
@@ -3138,7 +3197,7 @@ func rules28() []ruleset.Rule {
 	}}
 }
 
-func rules29() []ruleset.Rule {
+func rules30() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "aria2c/server-error",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "status=(5\\d\\d|408|429)\\b", Need: [][]string{[]string{"status=408", "status=429", "status=500", "status=501", "status=502", "status=503", "status=504", "status=505", "status=506", "status=507", "status=508", "status=509", "status=510", "status=511", "status=512", "status=513", "status=514", "status=515", "status=516", "status=517", "status=518", "status=519", "status=520", "status=521", "status=522", "status=523", "status=524", "status=525", "status=526", "status=527", "status=528", "status=529", "status=530", "status=531", "status=532", "status=533", "status=534", "status=535", "status=536", "status=537", "status=538", "status=539", "status=540", "status=541", "status=542", "status=543", "status=544", "status=545", "status=546", "status=547", "status=548", "status=549", "status=550", "status=551", "status=552", "status=553", "status=554", "status=555", "status=556", "status=557", "status=558", "status=559", "status=560", "status=561", "status=562", "status=563", "status=564", "status=565", "status=566", "status=567", "status=568", "status=569", "status=570", "status=571", "status=572", "status=573", "status=574", "status=575", "status=576", "status=577", "status=578", "status=579", "status=580", "status=581", "status=582", "status=583", "status=584", "status=585", "status=586", "status=587", "status=588", "status=589", "status=590", "status=591", "status=592", "status=593", "status=594", "status=595", "status=596", "status=597", "status=598", "status=599"}}}, {Expr: "errorCode=(2|5|6|8|19|29)\\b", Need: [][]string{[]string{"errorcode=19", "errorcode=2", "errorcode=29", "errorcode=5", "errorcode=6", "errorcode=8"}}}},
@@ -3200,7 +3259,7 @@ func rules29() []ruleset.Rule {
 	}}
 }
 
-func rules30() []ruleset.Rule {
+func rules31() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "aws/endpoint",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Could not connect to the endpoint URL", Need: [][]string{[]string{"could not connect to the endpoint url"}}}, {Expr: "Connect timeout on endpoint", Need: [][]string{[]string{"connect timeout on endpoint"}}}, {Expr: "Connection refused", Need: [][]string{[]string{"connection refused"}}}},
@@ -3279,7 +3338,7 @@ func rules30() []ruleset.Rule {
 	}}
 }
 
-func rules31() []ruleset.Rule {
+func rules32() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "az/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 2, Hi: 2}},
@@ -3338,7 +3397,7 @@ func rules31() []ruleset.Rule {
 	}}
 }
 
-func rules32() []ruleset.Rule {
+func rules33() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "bazel/tests",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 3, Hi: 3}},
@@ -3433,7 +3492,7 @@ func rules32() []ruleset.Rule {
 	}}
 }
 
-func rules33() []ruleset.Rule {
+func rules34() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "borg/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Failed to create/acquire the lock", Need: [][]string{[]string{"failed to create/acquire the lock"}}}, {Expr: "LockTimeout", Need: [][]string{[]string{"locktimeout"}}}, {Expr: "LockErrorT", Need: [][]string{[]string{"lockerrort"}}}, {Expr: "lock\\.exclusive .{0,40}timeout", Need: [][]string{[]string{"lock.exclusive "}, []string{"timeout"}}}},
@@ -3480,7 +3539,7 @@ func rules33() []ruleset.Rule {
 	}}
 }
 
-func rules34() []ruleset.Rule {
+func rules35() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "bq/backend",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "backendError", Need: [][]string{[]string{"backenderror"}}}, {Expr: "Error encountered during execution\\. Retrying may solve", Need: [][]string{[]string{"error encountered during execution. retrying may solve"}}}, {Expr: "internalError", Need: [][]string{[]string{"internalerror"}}}, {Expr: "jobBackendError", Need: [][]string{[]string{"jobbackenderror"}}}, {Expr: "jobInternalError", Need: [][]string{[]string{"jobinternalerror"}}}, {Expr: "Retrying the job may solve", Need: [][]string{[]string{"retrying the job may solve"}}}, {Expr: "Could not connect with BigQuery server", Need: [][]string{[]string{"could not connect with bigquery server"}}}, {Expr: "BigQuery error in .{1,60}: (?:Backend|Internal) error", Need: [][]string{[]string{"bigquery error in "}, []string{": backend error", ": internal error"}}}, {Expr: "tableUnavailable", Need: [][]string{[]string{"tableunavailable"}}}},
@@ -3516,7 +3575,7 @@ func rules34() []ruleset.Rule {
 	}}
 }
 
-func rules35() []ruleset.Rule {
+func rules36() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "brew/lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "process has already locked", Need: [][]string{[]string{"process has already locked"}}}, {Expr: "Another (active )?Homebrew .{0,40}process is already (in progress|running)", Need: [][]string{[]string{"another active homebrew ", "another homebrew "}, []string{"process is already in progress", "process is already running"}}}, {Expr: "Another `brew .{1,60}` process is already running", Need: [][]string{[]string{"another `brew "}, []string{"` process is already running"}}}},
@@ -3578,9 +3637,9 @@ func rules35() []ruleset.Rule {
 	}}
 }
 
-func rules36() []ruleset.Rule { return []ruleset.Rule{} }
+func rules37() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules37() []ruleset.Rule {
+func rules38() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "bundle/certificate",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Could not verify the SSL certificate", Need: [][]string{[]string{"could not verify the ssl certificate"}}}, {Expr: "Bundler::Fetcher::CertificateFailureError", Need: [][]string{[]string{"bundler::fetcher::certificatefailureerror"}}}},
@@ -3659,7 +3718,7 @@ func rules37() []ruleset.Rule {
 	}}
 }
 
-func rules38() []ruleset.Rule {
+func rules39() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "cabal/plan",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Could not resolve dependencies", Need: [][]string{[]string{"could not resolve dependencies"}}}, {Expr: "While constructing the build plan", Need: [][]string{[]string{"while constructing the build plan"}}}, {Expr: "rejecting: .{1,200}\\(conflict", Need: [][]string{[]string{"rejecting: "}, []string{"(conflict"}}}, {Expr: "plan construction failed", Need: [][]string{[]string{"plan construction failed"}}}},
@@ -3670,7 +3729,7 @@ func rules38() []ruleset.Rule {
 	}}
 }
 
-func rules39() []ruleset.Rule {
+func rules40() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "cargo/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "test failed, to rerun pass", Need: [][]string{[]string{"test failed, to rerun pass"}}}, {Expr: "doctest failed, to rerun pass", Need: [][]string{[]string{"doctest failed, to rerun pass"}}}, {Expr: "test result: FAILED", Need: [][]string{[]string{"test result: failed"}}}},
@@ -3747,6 +3806,7 @@ func rules39() []ruleset.Rule {
 	}, {ID: "cargo/transfer",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "\\[(16|18|28|52|55|56|92)\\] (Timeout|Transferred|HTTP|Error|Failure|Failed|Server|Stream)", Need: [][]string{[]string{"[16] error", "[16] failed", "[16] failure", "[16] http", "[16] server", "[16] stream", "[16] timeout", "[16] transferred", "[18] error", "[18] failed", "[18] failure", "[18] http", "[18] server", "[18] stream", "[18] timeout", "[18] transferred", "[28] error", "[28] failed", "[28] failure", "[28] http", "[28] server", "[28] stream", "[28] timeout", "[28] transferred", "[52] error", "[52] failed", "[52] failure", "[52] http", "[52] server", "[52] stream", "[52] timeout", "[52] transferred", "[55] error", "[55] failed", "[55] failure", "[55] http", "[55] server", "[55] stream", "[55] timeout", "[55] transferred", "[56] error", "[56] failed", "[56] failure", "[56] http", "[56] server", "[56] stream", "[56] timeout", "[56] transferred", "[92] error", "[92] failed", "[92] failure", "[92] http", "[92] server", "[92] stream", "[92] timeout", "[92] transferred"}}}, {Expr: "network failure seems to have happened", Need: [][]string{[]string{"network failure seems to have happened"}}}},
+		Not:          ruleset.Pattern{{Expr: "proxy after CONNECT", Need: [][]string{[]string{"proxy after connect"}}}, {Expr: "CONNECT tunnel failed", Need: [][]string{[]string{"connect tunnel failed"}}}},
 		MaybeApplied: true,
 		Why:          "a transfer broke off or took too long",
 		Source:       "libcurl error codes",
@@ -3780,7 +3840,7 @@ func rules39() []ruleset.Rule {
 	}}
 }
 
-func rules40() []ruleset.Rule {
+func rules41() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "certbot/other-instance",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Another instance of Certbot is already running", Need: [][]string{[]string{"another instance of certbot is already running"}}}},
@@ -3819,7 +3879,7 @@ func rules40() []ruleset.Rule {
 	}}
 }
 
-func rules41() []ruleset.Rule {
+func rules42() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "chronyc/daemon",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "506 Cannot talk to daemon", Need: [][]string{[]string{"506 cannot talk to daemon"}}}, {Expr: "no server suitable for synchronization", Need: [][]string{[]string{"no server suitable for synchronization"}}}},
@@ -3835,7 +3895,7 @@ func rules41() []ruleset.Rule {
 	}}
 }
 
-func rules42() []ruleset.Rule {
+func rules43() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "clickhouse-client/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "\\((?-i:TOO_MANY_SIMULTANEOUS_QUERIES|TOO_MANY_PARTS|TABLE_IS_READ_ONLY|NO_ZOOKEEPER|ALL_CONNECTION_TRIES_FAILED|KEEPER_EXCEPTION|SHARD_HAS_NO_CONNECTIONS|ALL_REPLICAS_ARE_STALE|DEADLOCK_AVOIDED|ALL_REPLICAS_LOST|SERVER_OVERLOADED|REPLICA_IS_NOT_IN_QUORUM|TOO_FEW_LIVE_REPLICAS|NO_FREE_CONNECTION)\\)", Need: [][]string{[]string{"(all_connection_tries_failed)", "(all_replicas_are_stale)", "(all_replicas_lost)", "(deadlock_avoided)", "(keeper_exception)", "(no_free_connection)", "(no_zookeeper)", "(replica_is_not_in_quorum)", "(server_overloaded)", "(shard_has_no_connections)", "(table_is_read_only)", "(too_few_live_replicas)", "(too_many_parts)", "(too_many_simultaneous_queries)"}}}},
@@ -3872,7 +3932,7 @@ func rules42() []ruleset.Rule {
 	}}
 }
 
-func rules43() []ruleset.Rule {
+func rules44() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "cmake/download",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "status_code: (5|6|7|16|18|28|35|52|55|56|92)\\b", Need: [][]string{[]string{"status_code: 16", "status_code: 18", "status_code: 28", "status_code: 35", "status_code: 5", "status_code: 52", "status_code: 55", "status_code: 56", "status_code: 6", "status_code: 7", "status_code: 92"}}}, {Expr: "Each download failed", Need: [][]string{[]string{"each download failed"}}}},
@@ -3921,7 +3981,7 @@ func rules43() []ruleset.Rule {
 	}}
 }
 
-func rules44() []ruleset.Rule {
+func rules45() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "composer/network",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "curl error (5|6|7|16|18|28|35|52|55|56|92) while", Need: [][]string{[]string{"curl error 16 while", "curl error 18 while", "curl error 28 while", "curl error 35 while", "curl error 5 while", "curl error 52 while", "curl error 55 while", "curl error 56 while", "curl error 6 while", "curl error 7 while", "curl error 92 while"}}}, {Expr: "could not be fully loaded .{0,200}curl error (5|6|7|28|35|56)", Need: [][]string{[]string{"could not be fully loaded "}, []string{"curl error 28", "curl error 35", "curl error 5", "curl error 56", "curl error 6", "curl error 7"}}}},
@@ -3997,7 +4057,7 @@ func rules44() []ruleset.Rule {
 	}}
 }
 
-func rules45() []ruleset.Rule {
+func rules46() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "conda/connection-failed",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "HTTP 000 CONNECTION FAILED", Need: [][]string{[]string{"http 000 connection failed"}}}, {Expr: "Download error \\((5|6|7|16|18|28|35|52|55|56|92)\\)", Need: [][]string{[]string{"download error (16)", "download error (18)", "download error (28)", "download error (35)", "download error (5)", "download error (52)", "download error (55)", "download error (56)", "download error (6)", "download error (7)", "download error (92)"}}}, {Expr: "ConnectionFailedError", Need: [][]string{[]string{"connectionfailederror"}}}, {Expr: "CondaHTTPError: HTTP (5\\d\\d|429|408)", Need: [][]string{[]string{"condahttperror: http 408", "condahttperror: http 429", "condahttperror: http 500", "condahttperror: http 501", "condahttperror: http 502", "condahttperror: http 503", "condahttperror: http 504", "condahttperror: http 505", "condahttperror: http 506", "condahttperror: http 507", "condahttperror: http 508", "condahttperror: http 509", "condahttperror: http 510", "condahttperror: http 511", "condahttperror: http 512", "condahttperror: http 513", "condahttperror: http 514", "condahttperror: http 515", "condahttperror: http 516", "condahttperror: http 517", "condahttperror: http 518", "condahttperror: http 519", "condahttperror: http 520", "condahttperror: http 521", "condahttperror: http 522", "condahttperror: http 523", "condahttperror: http 524", "condahttperror: http 525", "condahttperror: http 526", "condahttperror: http 527", "condahttperror: http 528", "condahttperror: http 529", "condahttperror: http 530", "condahttperror: http 531", "condahttperror: http 532", "condahttperror: http 533", "condahttperror: http 534", "condahttperror: http 535", "condahttperror: http 536", "condahttperror: http 537", "condahttperror: http 538", "condahttperror: http 539", "condahttperror: http 540", "condahttperror: http 541", "condahttperror: http 542", "condahttperror: http 543", "condahttperror: http 544", "condahttperror: http 545", "condahttperror: http 546", "condahttperror: http 547", "condahttperror: http 548", "condahttperror: http 549", "condahttperror: http 550", "condahttperror: http 551", "condahttperror: http 552", "condahttperror: http 553", "condahttperror: http 554", "condahttperror: http 555", "condahttperror: http 556", "condahttperror: http 557", "condahttperror: http 558", "condahttperror: http 559", "condahttperror: http 560", "condahttperror: http 561", "condahttperror: http 562", "condahttperror: http 563", "condahttperror: http 564", "condahttperror: http 565", "condahttperror: http 566", "condahttperror: http 567", "condahttperror: http 568", "condahttperror: http 569", "condahttperror: http 570", "condahttperror: http 571", "condahttperror: http 572", "condahttperror: http 573", "condahttperror: http 574", "condahttperror: http 575", "condahttperror: http 576", "condahttperror: http 577", "condahttperror: http 578", "condahttperror: http 579", "condahttperror: http 580", "condahttperror: http 581", "condahttperror: http 582", "condahttperror: http 583", "condahttperror: http 584", "condahttperror: http 585", "condahttperror: http 586", "condahttperror: http 587", "condahttperror: http 588", "condahttperror: http 589", "condahttperror: http 590", "condahttperror: http 591", "condahttperror: http 592", "condahttperror: http 593", "condahttperror: http 594", "condahttperror: http 595", "condahttperror: http 596", "condahttperror: http 597", "condahttperror: http 598", "condahttperror: http 599"}}}, {Expr: "Transfer finalized, status: (5\\d\\d|429|408)", Need: [][]string{[]string{"transfer finalized, status: 408", "transfer finalized, status: 429", "transfer finalized, status: 500", "transfer finalized, status: 501", "transfer finalized, status: 502", "transfer finalized, status: 503", "transfer finalized, status: 504", "transfer finalized, status: 505", "transfer finalized, status: 506", "transfer finalized, status: 507", "transfer finalized, status: 508", "transfer finalized, status: 509", "transfer finalized, status: 510", "transfer finalized, status: 511", "transfer finalized, status: 512", "transfer finalized, status: 513", "transfer finalized, status: 514", "transfer finalized, status: 515", "transfer finalized, status: 516", "transfer finalized, status: 517", "transfer finalized, status: 518", "transfer finalized, status: 519", "transfer finalized, status: 520", "transfer finalized, status: 521", "transfer finalized, status: 522", "transfer finalized, status: 523", "transfer finalized, status: 524", "transfer finalized, status: 525", "transfer finalized, status: 526", "transfer finalized, status: 527", "transfer finalized, status: 528", "transfer finalized, status: 529", "transfer finalized, status: 530", "transfer finalized, status: 531", "transfer finalized, status: 532", "transfer finalized, status: 533", "transfer finalized, status: 534", "transfer finalized, status: 535", "transfer finalized, status: 536", "transfer finalized, status: 537", "transfer finalized, status: 538", "transfer finalized, status: 539", "transfer finalized, status: 540", "transfer finalized, status: 541", "transfer finalized, status: 542", "transfer finalized, status: 543", "transfer finalized, status: 544", "transfer finalized, status: 545", "transfer finalized, status: 546", "transfer finalized, status: 547", "transfer finalized, status: 548", "transfer finalized, status: 549", "transfer finalized, status: 550", "transfer finalized, status: 551", "transfer finalized, status: 552", "transfer finalized, status: 553", "transfer finalized, status: 554", "transfer finalized, status: 555", "transfer finalized, status: 556", "transfer finalized, status: 557", "transfer finalized, status: 558", "transfer finalized, status: 559", "transfer finalized, status: 560", "transfer finalized, status: 561", "transfer finalized, status: 562", "transfer finalized, status: 563", "transfer finalized, status: 564", "transfer finalized, status: 565", "transfer finalized, status: 566", "transfer finalized, status: 567", "transfer finalized, status: 568", "transfer finalized, status: 569", "transfer finalized, status: 570", "transfer finalized, status: 571", "transfer finalized, status: 572", "transfer finalized, status: 573", "transfer finalized, status: 574", "transfer finalized, status: 575", "transfer finalized, status: 576", "transfer finalized, status: 577", "transfer finalized, status: 578", "transfer finalized, status: 579", "transfer finalized, status: 580", "transfer finalized, status: 581", "transfer finalized, status: 582", "transfer finalized, status: 583", "transfer finalized, status: 584", "transfer finalized, status: 585", "transfer finalized, status: 586", "transfer finalized, status: 587", "transfer finalized, status: 588", "transfer finalized, status: 589", "transfer finalized, status: 590", "transfer finalized, status: 591", "transfer finalized, status: 592", "transfer finalized, status: 593", "transfer finalized, status: 594", "transfer finalized, status: 595", "transfer finalized, status: 596", "transfer finalized, status: 597", "transfer finalized, status: 598", "transfer finalized, status: 599"}}}},
@@ -4072,7 +4132,7 @@ func rules45() []ruleset.Rule {
 	}}
 }
 
-func rules46() []ruleset.Rule {
+func rules47() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "consul/leader",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "No cluster leader", Need: [][]string{[]string{"no cluster leader"}}}, {Expr: "rpc error (?:making call|getting client)", Need: [][]string{[]string{"rpc error getting client", "rpc error making call"}}}, {Expr: "leadership lost", Need: [][]string{[]string{"leadership lost"}}}, {Expr: "failed to (?:find|get) (?:a )?leader", Need: [][]string{[]string{"failed to find a leader", "failed to find leader", "failed to get a leader", "failed to get leader"}}}, {Expr: "No path to (?:region|datacenter)", Need: [][]string{[]string{"no path to datacenter", "no path to region"}}}, {Expr: "No known Consul servers", Need: [][]string{[]string{"no known consul servers"}}}, {Expr: "raft: ", Need: [][]string{[]string{"raft: "}}}, {Expr: "lead thread didn.t get connection", Need: [][]string{[]string{"lead thread didn"}, []string{"t get connection"}}}, {Expr: "Too many requests", Need: [][]string{[]string{"too many requests"}}}},
@@ -4101,9 +4161,9 @@ func rules46() []ruleset.Rule {
 	}}
 }
 
-func rules47() []ruleset.Rule { return []ruleset.Rule{} }
+func rules48() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules48() []ruleset.Rule {
+func rules49() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "cosign/signature",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "no (?:matching )?(?:signatures|attestations)", Need: [][]string{[]string{"no attestations", "no matching attestations", "no matching signatures", "no signatures"}}}, {Expr: "none of the expected identities matched", Need: [][]string{[]string{"none of the expected identities matched"}}}, {Expr: "signature not found", Need: [][]string{[]string{"signature not found"}}}, {Expr: "invalid signature when validating", Need: [][]string{[]string{"invalid signature when validating"}}}},
@@ -4114,7 +4174,7 @@ func rules48() []ruleset.Rule {
 	}}
 }
 
-func rules49() []ruleset.Rule {
+func rules50() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "cqlsh/unreached",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Unable to connect to any servers", Need: [][]string{[]string{"unable to connect to any servers"}}}, {Expr: "NoHostAvailable", Need: [][]string{[]string{"nohostavailable"}}}},
@@ -4156,7 +4216,7 @@ func rules49() []ruleset.Rule {
 	}}
 }
 
-func rules50() []ruleset.Rule {
+func rules51() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ctest/failed",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "\\d+ tests? failed out of", Need: [][]string{[]string{" test failed out of", " tests failed out of"}}}, {Expr: "The following tests FAILED", Need: [][]string{[]string{"the following tests failed"}}}, {Expr: "Errors while running CTest", Need: [][]string{[]string{"errors while running ctest"}}}, {Expr: "No tests were found", Need: [][]string{[]string{"no tests were found"}}}},
@@ -4167,7 +4227,7 @@ func rules50() []ruleset.Rule {
 	}}
 }
 
-func rules51() []ruleset.Rule {
+func rules52() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "curl/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 2, Hi: 2}, {Lo: 4, Hi: 4}, {Lo: 41, Hi: 41}, {Lo: 48, Hi: 48}},
@@ -4219,6 +4279,25 @@ func rules51() []ruleset.Rule {
 		Why:      "the proxy wants other credentials, or does not let anybody through to this host",
 		Source:   "curl's messages, lib/cf-h1-proxy.c and lib/http_proxy.c",
 		Examples: []ruleset.Example{{Argv: []string{"curl", "-fsS", "https://x/"}, Exit: 56, Stderr: "curl: (56) CONNECT tunnel failed, response 407"}, {Argv: []string{"curl", "-X", "POST", "https://x/"}, Exit: 56, Stderr: "curl: (56) Received HTTP code 403 from proxy after CONNECT"}},
+	}, {ID: "curl/pipe-starved",
+		Class:    "transient",
+		Output:   ruleset.Pattern{{Expr: "curl: \\((?:6|7)\\)", Need: [][]string{[]string{"curl: (6)", "curl: (7)"}}}},
+		And:      []ruleset.Pattern{ruleset.Pattern{{Expr: "(?:gzip|xz|bzip2|zstd|lz4|tar|bsdtar|unzip|cpio|gpg|jq|yq): ", Need: [][]string{[]string{"bsdtar: ", "bzip2: ", "cpio: ", "gpg: ", "gzip: ", "jq: ", "lz4: ", "tar: ", "unzip: ", "xz: ", "yq: ", "zstd: "}}}, {Expr: "JSONDecodeError", Need: [][]string{[]string{"jsondecodeerror"}}}, {Expr: "unexpected end of (?:file|input|JSON)", Need: [][]string{[]string{"unexpected end of file", "unexpected end of input", "unexpected end of json"}}}, {Expr: "parse error", Need: [][]string{[]string{"parse error"}}}}},
+		Not:      ruleset.Pattern{{Expr: "from proxy after", Need: [][]string{[]string{"from proxy after"}}}, {Expr: "CONNECT tunnel", Need: [][]string{[]string{"connect tunnel"}}}, {Expr: "no such file", Need: [][]string{[]string{"no such file"}}}, {Expr: "permission denied", Need: [][]string{[]string{"permission denied"}}}, {Expr: "no space left", Need: [][]string{[]string{"no space left"}}}},
+		Rank:     1,
+		Why:      "what reads from curl complains only because nothing came",
+		Source:   "curl(1), EXIT CODES; a pipe's last line is the reader's",
+		Examples: []ruleset.Example{{Argv: []string{"sh", "-c", "'curl", "-s", "http://x/", "|", "python3", "-m", "json.tool'"}, Exit: 1, Stderr: "curl: (7) Failed to connect to x port 80 after 0 ms: Connection refused\njson.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}},
+	}, {ID: "curl/pipe-cut",
+		Class:        "transient",
+		Output:       ruleset.Pattern{{Expr: "curl: \\((?:16|18|28|52|55|56|92)\\)", Need: [][]string{[]string{"curl: (16)", "curl: (18)", "curl: (28)", "curl: (52)", "curl: (55)", "curl: (56)", "curl: (92)"}}}, {Expr: "curl: \\(22\\).{1,40}\\b(?:408|429|50[0234])\\b", Need: [][]string{[]string{"curl: (22)"}, []string{"408", "429", "500", "502", "503", "504"}}}},
+		And:          []ruleset.Pattern{ruleset.Pattern{{Expr: "(?:gzip|xz|bzip2|zstd|lz4|tar|bsdtar|unzip|cpio|gpg|jq|yq): ", Need: [][]string{[]string{"bsdtar: ", "bzip2: ", "cpio: ", "gpg: ", "gzip: ", "jq: ", "lz4: ", "tar: ", "unzip: ", "xz: ", "yq: ", "zstd: "}}}, {Expr: "JSONDecodeError", Need: [][]string{[]string{"jsondecodeerror"}}}, {Expr: "unexpected end of (?:file|input|JSON)", Need: [][]string{[]string{"unexpected end of file", "unexpected end of input", "unexpected end of json"}}}, {Expr: "parse error", Need: [][]string{[]string{"parse error"}}}}},
+		Not:          ruleset.Pattern{{Expr: "from proxy after", Need: [][]string{[]string{"from proxy after"}}}, {Expr: "CONNECT tunnel", Need: [][]string{[]string{"connect tunnel"}}}, {Expr: "certificate", Need: [][]string{[]string{"certificate"}}}, {Expr: "no such file", Need: [][]string{[]string{"no such file"}}}, {Expr: "permission denied", Need: [][]string{[]string{"permission denied"}}}, {Expr: "no space left", Need: [][]string{[]string{"no space left"}}}},
+		Rank:         1,
+		MaybeApplied: true,
+		Why:          "what reads from curl complains only because the transfer broke off",
+		Source:       "curl(1), EXIT CODES; a pipe's last line is the reader's",
+		Examples:     []ruleset.Example{{Argv: []string{"sh", "-c", "'curl", "-f", "http://x/a.tgz", "|", "tar", "xz'"}, Exit: 2, Stderr: "curl: (56) Recv failure: Connection reset by peer\n\ngzip: stdin: unexpected end of file\ntar: Child returned status 1\ntar: Error is not recoverable: exiting now"}},
 	}, {ID: "curl/proxy-error",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "CONNECT tunnel failed, response (?:408|429|5\\d\\d)", Need: [][]string{[]string{"connect tunnel failed, response 408", "connect tunnel failed, response 429", "connect tunnel failed, response 500", "connect tunnel failed, response 501", "connect tunnel failed, response 502", "connect tunnel failed, response 503", "connect tunnel failed, response 504", "connect tunnel failed, response 505", "connect tunnel failed, response 506", "connect tunnel failed, response 507", "connect tunnel failed, response 508", "connect tunnel failed, response 509", "connect tunnel failed, response 510", "connect tunnel failed, response 511", "connect tunnel failed, response 512", "connect tunnel failed, response 513", "connect tunnel failed, response 514", "connect tunnel failed, response 515", "connect tunnel failed, response 516", "connect tunnel failed, response 517", "connect tunnel failed, response 518", "connect tunnel failed, response 519", "connect tunnel failed, response 520", "connect tunnel failed, response 521", "connect tunnel failed, response 522", "connect tunnel failed, response 523", "connect tunnel failed, response 524", "connect tunnel failed, response 525", "connect tunnel failed, response 526", "connect tunnel failed, response 527", "connect tunnel failed, response 528", "connect tunnel failed, response 529", "connect tunnel failed, response 530", "connect tunnel failed, response 531", "connect tunnel failed, response 532", "connect tunnel failed, response 533", "connect tunnel failed, response 534", "connect tunnel failed, response 535", "connect tunnel failed, response 536", "connect tunnel failed, response 537", "connect tunnel failed, response 538", "connect tunnel failed, response 539", "connect tunnel failed, response 540", "connect tunnel failed, response 541", "connect tunnel failed, response 542", "connect tunnel failed, response 543", "connect tunnel failed, response 544", "connect tunnel failed, response 545", "connect tunnel failed, response 546", "connect tunnel failed, response 547", "connect tunnel failed, response 548", "connect tunnel failed, response 549", "connect tunnel failed, response 550", "connect tunnel failed, response 551", "connect tunnel failed, response 552", "connect tunnel failed, response 553", "connect tunnel failed, response 554", "connect tunnel failed, response 555", "connect tunnel failed, response 556", "connect tunnel failed, response 557", "connect tunnel failed, response 558", "connect tunnel failed, response 559", "connect tunnel failed, response 560", "connect tunnel failed, response 561", "connect tunnel failed, response 562", "connect tunnel failed, response 563", "connect tunnel failed, response 564", "connect tunnel failed, response 565", "connect tunnel failed, response 566", "connect tunnel failed, response 567", "connect tunnel failed, response 568", "connect tunnel failed, response 569", "connect tunnel failed, response 570", "connect tunnel failed, response 571", "connect tunnel failed, response 572", "connect tunnel failed, response 573", "connect tunnel failed, response 574", "connect tunnel failed, response 575", "connect tunnel failed, response 576", "connect tunnel failed, response 577", "connect tunnel failed, response 578", "connect tunnel failed, response 579", "connect tunnel failed, response 580", "connect tunnel failed, response 581", "connect tunnel failed, response 582", "connect tunnel failed, response 583", "connect tunnel failed, response 584", "connect tunnel failed, response 585", "connect tunnel failed, response 586", "connect tunnel failed, response 587", "connect tunnel failed, response 588", "connect tunnel failed, response 589", "connect tunnel failed, response 590", "connect tunnel failed, response 591", "connect tunnel failed, response 592", "connect tunnel failed, response 593", "connect tunnel failed, response 594", "connect tunnel failed, response 595", "connect tunnel failed, response 596", "connect tunnel failed, response 597", "connect tunnel failed, response 598", "connect tunnel failed, response 599"}}}, {Expr: "Received HTTP code (?:408|429|5\\d\\d) from proxy after CONNECT", Need: [][]string{[]string{"received http code 408 from proxy after connect", "received http code 429 from proxy after connect", "received http code 500 from proxy after connect", "received http code 501 from proxy after connect", "received http code 502 from proxy after connect", "received http code 503 from proxy after connect", "received http code 504 from proxy after connect", "received http code 505 from proxy after connect", "received http code 506 from proxy after connect", "received http code 507 from proxy after connect", "received http code 508 from proxy after connect", "received http code 509 from proxy after connect", "received http code 510 from proxy after connect", "received http code 511 from proxy after connect", "received http code 512 from proxy after connect", "received http code 513 from proxy after connect", "received http code 514 from proxy after connect", "received http code 515 from proxy after connect", "received http code 516 from proxy after connect", "received http code 517 from proxy after connect", "received http code 518 from proxy after connect", "received http code 519 from proxy after connect", "received http code 520 from proxy after connect", "received http code 521 from proxy after connect", "received http code 522 from proxy after connect", "received http code 523 from proxy after connect", "received http code 524 from proxy after connect", "received http code 525 from proxy after connect", "received http code 526 from proxy after connect", "received http code 527 from proxy after connect", "received http code 528 from proxy after connect", "received http code 529 from proxy after connect", "received http code 530 from proxy after connect", "received http code 531 from proxy after connect", "received http code 532 from proxy after connect", "received http code 533 from proxy after connect", "received http code 534 from proxy after connect", "received http code 535 from proxy after connect", "received http code 536 from proxy after connect", "received http code 537 from proxy after connect", "received http code 538 from proxy after connect", "received http code 539 from proxy after connect", "received http code 540 from proxy after connect", "received http code 541 from proxy after connect", "received http code 542 from proxy after connect", "received http code 543 from proxy after connect", "received http code 544 from proxy after connect", "received http code 545 from proxy after connect", "received http code 546 from proxy after connect", "received http code 547 from proxy after connect", "received http code 548 from proxy after connect", "received http code 549 from proxy after connect", "received http code 550 from proxy after connect", "received http code 551 from proxy after connect", "received http code 552 from proxy after connect", "received http code 553 from proxy after connect", "received http code 554 from proxy after connect", "received http code 555 from proxy after connect", "received http code 556 from proxy after connect", "received http code 557 from proxy after connect", "received http code 558 from proxy after connect", "received http code 559 from proxy after connect", "received http code 560 from proxy after connect", "received http code 561 from proxy after connect", "received http code 562 from proxy after connect", "received http code 563 from proxy after connect", "received http code 564 from proxy after connect", "received http code 565 from proxy after connect", "received http code 566 from proxy after connect", "received http code 567 from proxy after connect", "received http code 568 from proxy after connect", "received http code 569 from proxy after connect", "received http code 570 from proxy after connect", "received http code 571 from proxy after connect", "received http code 572 from proxy after connect", "received http code 573 from proxy after connect", "received http code 574 from proxy after connect", "received http code 575 from proxy after connect", "received http code 576 from proxy after connect", "received http code 577 from proxy after connect", "received http code 578 from proxy after connect", "received http code 579 from proxy after connect", "received http code 580 from proxy after connect", "received http code 581 from proxy after connect", "received http code 582 from proxy after connect", "received http code 583 from proxy after connect", "received http code 584 from proxy after connect", "received http code 585 from proxy after connect", "received http code 586 from proxy after connect", "received http code 587 from proxy after connect", "received http code 588 from proxy after connect", "received http code 589 from proxy after connect", "received http code 590 from proxy after connect", "received http code 591 from proxy after connect", "received http code 592 from proxy after connect", "received http code 593 from proxy after connect", "received http code 594 from proxy after connect", "received http code 595 from proxy after connect", "received http code 596 from proxy after connect", "received http code 597 from proxy after connect", "received http code 598 from proxy after connect", "received http code 599 from proxy after connect"}}}},
@@ -4299,7 +4378,7 @@ func rules51() []ruleset.Rule {
 	}}
 }
 
-func rules52() []ruleset.Rule {
+func rules53() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "dart/solving",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "version solving failed", Need: [][]string{[]string{"version solving failed"}}}, {Expr: "Because .{1,200} depends on .{1,200}which .{1,120}(?:requires|depends|doesn)", Need: [][]string{[]string{"because "}, []string{" depends on "}, []string{"which "}}}},
@@ -4325,7 +4404,7 @@ func rules52() []ruleset.Rule {
 	}}
 }
 
-func rules53() []ruleset.Rule {
+func rules54() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "dig/servfail",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{}},
@@ -4367,7 +4446,7 @@ func rules53() []ruleset.Rule {
 	}}
 }
 
-func rules54() []ruleset.Rule {
+func rules55() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "dnf/unreachable",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "curl error \\(?(5|6|7|16|18|28|35|52|55|56|92)\\)?", Need: [][]string{[]string{"curl error (16", "curl error (16)", "curl error (18", "curl error (18)", "curl error (28", "curl error (28)", "curl error (35", "curl error (35)", "curl error (5", "curl error (5)", "curl error (52", "curl error (52)", "curl error (55", "curl error (55)", "curl error (56", "curl error (56)", "curl error (6", "curl error (6)", "curl error (7", "curl error (7)", "curl error (92", "curl error (92)", "curl error 16", "curl error 16)", "curl error 18", "curl error 18)", "curl error 28", "curl error 28)", "curl error 35", "curl error 35)", "curl error 5", "curl error 5)", "curl error 52", "curl error 52)", "curl error 55", "curl error 55)", "curl error 56", "curl error 56)", "curl error 6", "curl error 6)", "curl error 7", "curl error 7)", "curl error 92", "curl error 92)"}}}, {Expr: "curl#(5|6|7|16|18|28|35|52|55|56|92) ", Need: [][]string{[]string{"curl#16 ", "curl#18 ", "curl#28 ", "curl#35 ", "curl#5 ", "curl#52 ", "curl#55 ", "curl#56 ", "curl#6 ", "curl#7 ", "curl#92 "}}}, {Expr: "Status code: (5\\d\\d|429|408) for", Need: [][]string{[]string{"status code: 408 for", "status code: 429 for", "status code: 500 for", "status code: 501 for", "status code: 502 for", "status code: 503 for", "status code: 504 for", "status code: 505 for", "status code: 506 for", "status code: 507 for", "status code: 508 for", "status code: 509 for", "status code: 510 for", "status code: 511 for", "status code: 512 for", "status code: 513 for", "status code: 514 for", "status code: 515 for", "status code: 516 for", "status code: 517 for", "status code: 518 for", "status code: 519 for", "status code: 520 for", "status code: 521 for", "status code: 522 for", "status code: 523 for", "status code: 524 for", "status code: 525 for", "status code: 526 for", "status code: 527 for", "status code: 528 for", "status code: 529 for", "status code: 530 for", "status code: 531 for", "status code: 532 for", "status code: 533 for", "status code: 534 for", "status code: 535 for", "status code: 536 for", "status code: 537 for", "status code: 538 for", "status code: 539 for", "status code: 540 for", "status code: 541 for", "status code: 542 for", "status code: 543 for", "status code: 544 for", "status code: 545 for", "status code: 546 for", "status code: 547 for", "status code: 548 for", "status code: 549 for", "status code: 550 for", "status code: 551 for", "status code: 552 for", "status code: 553 for", "status code: 554 for", "status code: 555 for", "status code: 556 for", "status code: 557 for", "status code: 558 for", "status code: 559 for", "status code: 560 for", "status code: 561 for", "status code: 562 for", "status code: 563 for", "status code: 564 for", "status code: 565 for", "status code: 566 for", "status code: 567 for", "status code: 568 for", "status code: 569 for", "status code: 570 for", "status code: 571 for", "status code: 572 for", "status code: 573 for", "status code: 574 for", "status code: 575 for", "status code: 576 for", "status code: 577 for", "status code: 578 for", "status code: 579 for", "status code: 580 for", "status code: 581 for", "status code: 582 for", "status code: 583 for", "status code: 584 for", "status code: 585 for", "status code: 586 for", "status code: 587 for", "status code: 588 for", "status code: 589 for", "status code: 590 for", "status code: 591 for", "status code: 592 for", "status code: 593 for", "status code: 594 for", "status code: 595 for", "status code: 596 for", "status code: 597 for", "status code: 598 for", "status code: 599 for"}}}, {Expr: "HTTPS? Error (5\\d\\d|429|408) ", Need: [][]string{[]string{"http error ", "https error "}, []string{"408 ", "429 ", "500 ", "501 ", "502 ", "503 ", "504 ", "505 ", "506 ", "507 ", "508 ", "509 ", "510 ", "511 ", "512 ", "513 ", "514 ", "515 ", "516 ", "517 ", "518 ", "519 ", "520 ", "521 ", "522 ", "523 ", "524 ", "525 ", "526 ", "527 ", "528 ", "529 ", "530 ", "531 ", "532 ", "533 ", "534 ", "535 ", "536 ", "537 ", "538 ", "539 ", "540 ", "541 ", "542 ", "543 ", "544 ", "545 ", "546 ", "547 ", "548 ", "549 ", "550 ", "551 ", "552 ", "553 ", "554 ", "555 ", "556 ", "557 ", "558 ", "559 ", "560 ", "561 ", "562 ", "563 ", "564 ", "565 ", "566 ", "567 ", "568 ", "569 ", "570 ", "571 ", "572 ", "573 ", "574 ", "575 ", "576 ", "577 ", "578 ", "579 ", "580 ", "581 ", "582 ", "583 ", "584 ", "585 ", "586 ", "587 ", "588 ", "589 ", "590 ", "591 ", "592 ", "593 ", "594 ", "595 ", "596 ", "597 ", "598 ", "599 "}}}},
@@ -4458,7 +4537,7 @@ func rules54() []ruleset.Rule {
 	}}
 }
 
-func rules55() []ruleset.Rule {
+func rules56() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "docker/daemon",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Cannot connect to the Docker daemon", Need: [][]string{[]string{"cannot connect to the docker daemon"}}}, {Expr: "Is the docker daemon running", Need: [][]string{[]string{"is the docker daemon running"}}}, {Expr: "error during connect.{1,300}(?:refused|no such file|timeout)", Need: [][]string{[]string{"error during connect"}, []string{"no such file", "refused", "timeout"}}}, {Expr: "dial unix .{1,200}(?:refused|no such file)", Need: [][]string{[]string{"dial unix "}, []string{"no such file", "refused"}}}, {Expr: "Cannot connect to Podman", Need: [][]string{[]string{"cannot connect to podman"}}}, {Expr: "unable to connect to Podman", Need: [][]string{[]string{"unable to connect to podman"}}}},
@@ -4480,6 +4559,14 @@ func rules55() []ruleset.Rule {
 		Why:      "the daemon was lost, or the image was not pulled, before the container ran",
 		Source:   "docker-run(1), EXIT STATUS",
 		Examples: []ruleset.Example{{Argv: []string{"docker", "run", "--rm", "alpine", "true"}, Exit: 125, Stderr: "docker: error during connect: Post \"http://h/v1.45/containers/create\": read tcp: read: connection reset by peer"}},
+	}, {ID: "docker/not-created",
+		Class:    "permanent",
+		Exit:     []ruleset.Range{{Lo: 125, Hi: 125}},
+		Output:   ruleset.Pattern{{Expr: "Error response from daemon: ", Need: [][]string{[]string{"error response from daemon: "}}}},
+		Rank:     2,
+		Why:      "the daemon did not take the container as it was asked for, and nothing ran",
+		Source:   "docker-run(1), EXIT STATUS",
+		Examples: []ruleset.Example{{Argv: []string{"docker", "run", "--gpus", "all", "x"}, Exit: 125, Stderr: "docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]]."}},
 	}, {ID: "docker/rate-limit",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "toomanyrequests", Need: [][]string{[]string{"toomanyrequests"}}}, {Expr: "pull rate limit", Need: [][]string{[]string{"pull rate limit"}}}, {Expr: "Too Many Requests", Need: [][]string{[]string{"too many requests"}}}},
@@ -4529,7 +4616,7 @@ func rules55() []ruleset.Rule {
 	}}
 }
 
-func rules56() []ruleset.Rule {
+func rules57() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "doctl/server",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "https://.{1,300}: 5\\d\\d (?:\\(|[a-z])", Need: [][]string{[]string{"https://"}, []string{": 500 ", ": 501 ", ": 502 ", ": 503 ", ": 504 ", ": 505 ", ": 506 ", ": 507 ", ": 508 ", ": 509 ", ": 510 ", ": 511 ", ": 512 ", ": 513 ", ": 514 ", ": 515 ", ": 516 ", ": 517 ", ": 518 ", ": 519 ", ": 520 ", ": 521 ", ": 522 ", ": 523 ", ": 524 ", ": 525 ", ": 526 ", ": 527 ", ": 528 ", ": 529 ", ": 530 ", ": 531 ", ": 532 ", ": 533 ", ": 534 ", ": 535 ", ": 536 ", ": 537 ", ": 538 ", ": 539 ", ": 540 ", ": 541 ", ": 542 ", ": 543 ", ": 544 ", ": 545 ", ": 546 ", ": 547 ", ": 548 ", ": 549 ", ": 550 ", ": 551 ", ": 552 ", ": 553 ", ": 554 ", ": 555 ", ": 556 ", ": 557 ", ": 558 ", ": 559 ", ": 560 ", ": 561 ", ": 562 ", ": 563 ", ": 564 ", ": 565 ", ": 566 ", ": 567 ", ": 568 ", ": 569 ", ": 570 ", ": 571 ", ": 572 ", ": 573 ", ": 574 ", ": 575 ", ": 576 ", ": 577 ", ": 578 ", ": 579 ", ": 580 ", ": 581 ", ": 582 ", ": 583 ", ": 584 ", ": 585 ", ": 586 ", ": 587 ", ": 588 ", ": 589 ", ": 590 ", ": 591 ", ": 592 ", ": 593 ", ": 594 ", ": 595 ", ": 596 ", ": 597 ", ": 598 ", ": 599 "}}}, {Expr: "giving up after \\d+ attempt", Need: [][]string{[]string{"giving up after "}, []string{" attempt"}}}},
@@ -4580,7 +4667,7 @@ func rules56() []ruleset.Rule {
 	}}
 }
 
-func rules57() []ruleset.Rule {
+func rules58() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "dotnet/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Failed!\\s+- Failed: ", Need: [][]string{[]string{"failed!"}, []string{"- failed: "}}}, {Expr: "Test Run Failed", Need: [][]string{[]string{"test run failed"}}}},
@@ -4669,7 +4756,7 @@ func rules57() []ruleset.Rule {
 	}}
 }
 
-func rules58() []ruleset.Rule {
+func rules59() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "duplicity/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Another duplicity instance is already running", Need: [][]string{[]string{"another duplicity instance is already running"}}}},
@@ -4720,7 +4807,7 @@ func rules58() []ruleset.Rule {
 	}}
 }
 
-func rules59() []ruleset.Rule {
+func rules60() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "etcdctl/leader",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "etcdserver: (?:no leader|leader changed|too many requests|server stopped|not capable|leader transferee|unhealthy cluster|re-configuration failed due to not enough started)", Need: [][]string{[]string{"etcdserver: leader changed", "etcdserver: leader transferee", "etcdserver: no leader", "etcdserver: not capable", "etcdserver: re-configuration failed due to not enough started", "etcdserver: server stopped", "etcdserver: too many requests", "etcdserver: unhealthy cluster"}}}, {Expr: "unhealthy cluster", Need: [][]string{[]string{"unhealthy cluster"}}}},
@@ -4763,7 +4850,7 @@ func rules59() []ruleset.Rule {
 	}}
 }
 
-func rules60() []ruleset.Rule {
+func rules61() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "fastlane/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Tests have failed", Need: [][]string{[]string{"tests have failed"}}}, {Expr: "Test execution failed", Need: [][]string{[]string{"test execution failed"}}}},
@@ -4820,7 +4907,7 @@ func rules60() []ruleset.Rule {
 	}}
 }
 
-func rules61() []ruleset.Rule {
+func rules62() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ffmpeg/server-error",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Server returned 5XX", Need: [][]string{[]string{"server returned 5xx"}}}, {Expr: "HTTP error (5\\d\\d|429|408)", Need: [][]string{[]string{"http error 408", "http error 429", "http error 500", "http error 501", "http error 502", "http error 503", "http error 504", "http error 505", "http error 506", "http error 507", "http error 508", "http error 509", "http error 510", "http error 511", "http error 512", "http error 513", "http error 514", "http error 515", "http error 516", "http error 517", "http error 518", "http error 519", "http error 520", "http error 521", "http error 522", "http error 523", "http error 524", "http error 525", "http error 526", "http error 527", "http error 528", "http error 529", "http error 530", "http error 531", "http error 532", "http error 533", "http error 534", "http error 535", "http error 536", "http error 537", "http error 538", "http error 539", "http error 540", "http error 541", "http error 542", "http error 543", "http error 544", "http error 545", "http error 546", "http error 547", "http error 548", "http error 549", "http error 550", "http error 551", "http error 552", "http error 553", "http error 554", "http error 555", "http error 556", "http error 557", "http error 558", "http error 559", "http error 560", "http error 561", "http error 562", "http error 563", "http error 564", "http error 565", "http error 566", "http error 567", "http error 568", "http error 569", "http error 570", "http error 571", "http error 572", "http error 573", "http error 574", "http error 575", "http error 576", "http error 577", "http error 578", "http error 579", "http error 580", "http error 581", "http error 582", "http error 583", "http error 584", "http error 585", "http error 586", "http error 587", "http error 588", "http error 589", "http error 590", "http error 591", "http error 592", "http error 593", "http error 594", "http error 595", "http error 596", "http error 597", "http error 598", "http error 599"}}}, {Expr: "Server returned 429", Need: [][]string{[]string{"server returned 429"}}}, {Expr: "Error in the pull function", Need: [][]string{[]string{"error in the pull function"}}}, {Expr: "keepalive request failed", Need: [][]string{[]string{"keepalive request failed"}}}},
@@ -4894,7 +4981,7 @@ func rules61() []ruleset.Rule {
 	}}
 }
 
-func rules62() []ruleset.Rule {
+func rules63() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "flatpak/missing",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Nothing matches .{1,80} in remote", Need: [][]string{[]string{"nothing matches "}, []string{" in remote"}}}, {Expr: "No remote refs found", Need: [][]string{[]string{"no remote refs found"}}}, {Expr: "not installed$", Need: [][]string{[]string{"not installed"}}}, {Expr: "Remote .{1,80} not found", Need: [][]string{[]string{"remote "}, []string{" not found"}}}},
@@ -4911,7 +4998,7 @@ func rules62() []ruleset.Rule {
 	}}
 }
 
-func rules63() []ruleset.Rule {
+func rules64() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "flock/held",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 75, Hi: 75}},
@@ -4922,7 +5009,7 @@ func rules63() []ruleset.Rule {
 	}}
 }
 
-func rules64() []ruleset.Rule {
+func rules65() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "flux/setup",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "no matches for kind .{1,80}toolkit", Need: [][]string{[]string{"no matches for kind "}, []string{"toolkit"}}}, {Expr: "(?-i:GITHUB_TOKEN|GITLAB_TOKEN) .{0,40}not (?:set|found)", Need: [][]string{[]string{"github_token ", "gitlab_token "}, []string{"not found", "not set"}}}, {Expr: "prerequisites? checks? failed", Need: [][]string{[]string{"prerequisite check failed", "prerequisite checks failed", "prerequisites check failed", "prerequisites checks failed"}}}},
@@ -4932,7 +5019,7 @@ func rules64() []ruleset.Rule {
 	}}
 }
 
-func rules65() []ruleset.Rule {
+func rules66() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gcloud/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 2, Hi: 2}},
@@ -4992,7 +5079,7 @@ func rules65() []ruleset.Rule {
 	}}
 }
 
-func rules66() []ruleset.Rule {
+func rules67() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gem/certificate",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "SSL verification error", Need: [][]string{[]string{"ssl verification error"}}}, {Expr: "Certificate .{1,120} is not trusted", Need: [][]string{[]string{"certificate "}, []string{" is not trusted"}}}, {Expr: "certificate verify failed", Need: [][]string{[]string{"certificate verify failed"}}}},
@@ -5041,7 +5128,7 @@ func rules66() []ruleset.Rule {
 	}}
 }
 
-func rules67() []ruleset.Rule {
+func rules68() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gh/login",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 4, Hi: 4}},
@@ -5085,7 +5172,7 @@ func rules67() []ruleset.Rule {
 	}}
 }
 
-func rules68() []ruleset.Rule {
+func rules69() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "git/merge-conflict",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:CONFLICT|KONFLIKT|CONFLIT|CONFLICTO|CONFLITTO|CONFLITO|КОНФЛИКТ|冲突|競合) ?[(（]", Need: [][]string{[]string{"conflict (", "conflict （", "conflict(", "conflicto (", "conflicto （", "conflicto(", "conflicto（", "conflict（", "conflit (", "conflit （", "conflit(", "conflito (", "conflito （", "conflito(", "conflito（", "conflitto (", "conflitto （", "conflitto(", "conflitto（", "conflit（", "konflikt (", "konflikt （", "konflikt(", "konflikt（", "конфликт (", "конфликт （", "конфликт(", "конфликт（", "冲突 (", "冲突 （", "冲突(", "冲突（", "競合 (", "競合 （", "競合(", "競合（"}}}, {Expr: "Automatic merge failed", Need: [][]string{[]string{"automatic merge failed"}}}, {Expr: "could not apply [0-9a-f]{4,}", Need: [][]string{[]string{"could not apply "}}}, {Expr: "Merge conflict in", Need: [][]string{[]string{"merge conflict in"}}}, {Expr: "patch (?:does not apply|failed)", Need: [][]string{[]string{"patch does not apply", "patch failed"}}}, {Expr: "would be overwritten by", Need: [][]string{[]string{"would be overwritten by"}}}, {Expr: "unmerged (?:files|paths)", Need: [][]string{[]string{"unmerged files", "unmerged paths"}}}, {Expr: "Cannot (?:rebase|pull|merge)", Need: [][]string{[]string{"cannot merge", "cannot pull", "cannot rebase"}}}, {Expr: "Please commit your changes or stash", Need: [][]string{[]string{"please commit your changes or stash"}}}, {Expr: "local changes", Need: [][]string{[]string{"local changes"}}}, {Expr: "resolve your current index", Need: [][]string{[]string{"resolve your current index"}}}, {Expr: "not something we can merge", Need: [][]string{[]string{"not something we can merge"}}}, {Expr: "refusing to merge unrelated", Need: [][]string{[]string{"refusing to merge unrelated"}}}, {Expr: "Need to specify how to reconcile", Need: [][]string{[]string{"need to specify how to reconcile"}}}, {Expr: "Not possible to fast-forward", Need: [][]string{[]string{"not possible to fast-forward"}}}, {Expr: "have diverg", Need: [][]string{[]string{"have diverg"}}}},
@@ -5180,7 +5267,7 @@ func rules68() []ruleset.Rule {
 	}}
 }
 
-func rules69() []ruleset.Rule {
+func rules70() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "glab/server",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: ": 5\\d\\d \\{", Need: [][]string{[]string{": 500 {", ": 501 {", ": 502 {", ": 503 {", ": 504 {", ": 505 {", ": 506 {", ": 507 {", ": 508 {", ": 509 {", ": 510 {", ": 511 {", ": 512 {", ": 513 {", ": 514 {", ": 515 {", ": 516 {", ": 517 {", ": 518 {", ": 519 {", ": 520 {", ": 521 {", ": 522 {", ": 523 {", ": 524 {", ": 525 {", ": 526 {", ": 527 {", ": 528 {", ": 529 {", ": 530 {", ": 531 {", ": 532 {", ": 533 {", ": 534 {", ": 535 {", ": 536 {", ": 537 {", ": 538 {", ": 539 {", ": 540 {", ": 541 {", ": 542 {", ": 543 {", ": 544 {", ": 545 {", ": 546 {", ": 547 {", ": 548 {", ": 549 {", ": 550 {", ": 551 {", ": 552 {", ": 553 {", ": 554 {", ": 555 {", ": 556 {", ": 557 {", ": 558 {", ": 559 {", ": 560 {", ": 561 {", ": 562 {", ": 563 {", ": 564 {", ": 565 {", ": 566 {", ": 567 {", ": 568 {", ": 569 {", ": 570 {", ": 571 {", ": 572 {", ": 573 {", ": 574 {", ": 575 {", ": 576 {", ": 577 {", ": 578 {", ": 579 {", ": 580 {", ": 581 {", ": 582 {", ": 583 {", ": 584 {", ": 585 {", ": 586 {", ": 587 {", ": 588 {", ": 589 {", ": 590 {", ": 591 {", ": 592 {", ": 593 {", ": 594 {", ": 595 {", ": 596 {", ": 597 {", ": 598 {", ": 599 {"}}}, {Expr: "\\(HTTP 5\\d\\d\\)", Need: [][]string{[]string{"(http 500)", "(http 501)", "(http 502)", "(http 503)", "(http 504)", "(http 505)", "(http 506)", "(http 507)", "(http 508)", "(http 509)", "(http 510)", "(http 511)", "(http 512)", "(http 513)", "(http 514)", "(http 515)", "(http 516)", "(http 517)", "(http 518)", "(http 519)", "(http 520)", "(http 521)", "(http 522)", "(http 523)", "(http 524)", "(http 525)", "(http 526)", "(http 527)", "(http 528)", "(http 529)", "(http 530)", "(http 531)", "(http 532)", "(http 533)", "(http 534)", "(http 535)", "(http 536)", "(http 537)", "(http 538)", "(http 539)", "(http 540)", "(http 541)", "(http 542)", "(http 543)", "(http 544)", "(http 545)", "(http 546)", "(http 547)", "(http 548)", "(http 549)", "(http 550)", "(http 551)", "(http 552)", "(http 553)", "(http 554)", "(http 555)", "(http 556)", "(http 557)", "(http 558)", "(http 559)", "(http 560)", "(http 561)", "(http 562)", "(http 563)", "(http 564)", "(http 565)", "(http 566)", "(http 567)", "(http 568)", "(http 569)", "(http 570)", "(http 571)", "(http 572)", "(http 573)", "(http 574)", "(http 575)", "(http 576)", "(http 577)", "(http 578)", "(http 579)", "(http 580)", "(http 581)", "(http 582)", "(http 583)", "(http 584)", "(http 585)", "(http 586)", "(http 587)", "(http 588)", "(http 589)", "(http 590)", "(http 591)", "(http 592)", "(http 593)", "(http 594)", "(http 595)", "(http 596)", "(http 597)", "(http 598)", "(http 599)"}}}, {Expr: ": 5\\d\\d (?:Internal|Bad Gateway|Service|Gateway)", Need: [][]string{[]string{"bad gateway", "gateway", "internal", "service"}, []string{": 500 ", ": 501 ", ": 502 ", ": 503 ", ": 504 ", ": 505 ", ": 506 ", ": 507 ", ": 508 ", ": 509 ", ": 510 ", ": 511 ", ": 512 ", ": 513 ", ": 514 ", ": 515 ", ": 516 ", ": 517 ", ": 518 ", ": 519 ", ": 520 ", ": 521 ", ": 522 ", ": 523 ", ": 524 ", ": 525 ", ": 526 ", ": 527 ", ": 528 ", ": 529 ", ": 530 ", ": 531 ", ": 532 ", ": 533 ", ": 534 ", ": 535 ", ": 536 ", ": 537 ", ": 538 ", ": 539 ", ": 540 ", ": 541 ", ": 542 ", ": 543 ", ": 544 ", ": 545 ", ": 546 ", ": 547 ", ": 548 ", ": 549 ", ": 550 ", ": 551 ", ": 552 ", ": 553 ", ": 554 ", ": 555 ", ": 556 ", ": 557 ", ": 558 ", ": 559 ", ": 560 ", ": 561 ", ": 562 ", ": 563 ", ": 564 ", ": 565 ", ": 566 ", ": 567 ", ": 568 ", ": 569 ", ": 570 ", ": 571 ", ": 572 ", ": 573 ", ": 574 ", ": 575 ", ": 576 ", ": 577 ", ": 578 ", ": 579 ", ": 580 ", ": 581 ", ": 582 ", ": 583 ", ": 584 ", ": 585 ", ": 586 ", ": 587 ", ": 588 ", ": 589 ", ": 590 ", ": 591 ", ": 592 ", ": 593 ", ": 594 ", ": 595 ", ": 596 ", ": 597 ", ": 598 ", ": 599 "}}}},
@@ -5209,7 +5296,7 @@ func rules69() []ruleset.Rule {
 	}}
 }
 
-func rules70() []ruleset.Rule {
+func rules71() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "go/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "--- FAIL: ", Need: [][]string{[]string{"--- fail: "}}}, {Expr: "panic: test timed out after", Need: [][]string{[]string{"panic: test timed out after"}}}, {Expr: "\\[build failed\\]", Need: [][]string{[]string{"[build failed]"}}}, {Expr: "FAIL\\s+[\\w./-]+\\s+[\\d.]+s", Need: [][]string{[]string{"fail"}}}, {Expr: "race detected during execution", Need: [][]string{[]string{"race detected during execution"}}}},
@@ -5279,7 +5366,7 @@ func rules70() []ruleset.Rule {
 	}}
 }
 
-func rules71() []ruleset.Rule {
+func rules72() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gpg/keyserver",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "keyserver (?:receive|send|search|refresh) failed: (?:Server indicated a failure|General error|No keyserver available|Network|Connection|Try again|End of file|Timeout|Server)", Need: [][]string{[]string{"keyserver receive failed: connection", "keyserver receive failed: end of file", "keyserver receive failed: general error", "keyserver receive failed: network", "keyserver receive failed: no keyserver available", "keyserver receive failed: server", "keyserver receive failed: server indicated a failure", "keyserver receive failed: timeout", "keyserver receive failed: try again", "keyserver refresh failed: connection", "keyserver refresh failed: end of file", "keyserver refresh failed: general error", "keyserver refresh failed: network", "keyserver refresh failed: no keyserver available", "keyserver refresh failed: server", "keyserver refresh failed: server indicated a failure", "keyserver refresh failed: timeout", "keyserver refresh failed: try again", "keyserver search failed: connection", "keyserver search failed: end of file", "keyserver search failed: general error", "keyserver search failed: network", "keyserver search failed: no keyserver available", "keyserver search failed: server", "keyserver search failed: server indicated a failure", "keyserver search failed: timeout", "keyserver search failed: try again", "keyserver send failed: connection", "keyserver send failed: end of file", "keyserver send failed: general error", "keyserver send failed: network", "keyserver send failed: no keyserver available", "keyserver send failed: server", "keyserver send failed: server indicated a failure", "keyserver send failed: timeout", "keyserver send failed: try again"}}}},
@@ -5301,7 +5388,7 @@ func rules71() []ruleset.Rule {
 	}}
 }
 
-func rules72() []ruleset.Rule {
+func rules73() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gradle/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "There were failing tests", Need: [][]string{[]string{"there were failing tests"}}}},
@@ -5389,7 +5476,7 @@ func rules72() []ruleset.Rule {
 	}}
 }
 
-func rules73() []ruleset.Rule {
+func rules74() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "gsutil/resumable",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Too many resumable (?:upload|download) attempts", Need: [][]string{[]string{"too many resumable download attempts", "too many resumable upload attempts"}}}, {Expr: "Resumable(?:Upload|Download)(?:StartOver|Abort)?Exception", Need: [][]string{[]string{"resumabledownloadabortexception", "resumabledownloadexception", "resumabledownloadstartoverexception", "resumableuploadabortexception", "resumableuploadexception", "resumableuploadstartoverexception"}}}, {Expr: "Ran out of retries", Need: [][]string{[]string{"ran out of retries"}}}, {Expr: "ServiceException: 5\\d\\d", Need: [][]string{[]string{"serviceexception: 500", "serviceexception: 501", "serviceexception: 502", "serviceexception: 503", "serviceexception: 504", "serviceexception: 505", "serviceexception: 506", "serviceexception: 507", "serviceexception: 508", "serviceexception: 509", "serviceexception: 510", "serviceexception: 511", "serviceexception: 512", "serviceexception: 513", "serviceexception: 514", "serviceexception: 515", "serviceexception: 516", "serviceexception: 517", "serviceexception: 518", "serviceexception: 519", "serviceexception: 520", "serviceexception: 521", "serviceexception: 522", "serviceexception: 523", "serviceexception: 524", "serviceexception: 525", "serviceexception: 526", "serviceexception: 527", "serviceexception: 528", "serviceexception: 529", "serviceexception: 530", "serviceexception: 531", "serviceexception: 532", "serviceexception: 533", "serviceexception: 534", "serviceexception: 535", "serviceexception: 536", "serviceexception: 537", "serviceexception: 538", "serviceexception: 539", "serviceexception: 540", "serviceexception: 541", "serviceexception: 542", "serviceexception: 543", "serviceexception: 544", "serviceexception: 545", "serviceexception: 546", "serviceexception: 547", "serviceexception: 548", "serviceexception: 549", "serviceexception: 550", "serviceexception: 551", "serviceexception: 552", "serviceexception: 553", "serviceexception: 554", "serviceexception: 555", "serviceexception: 556", "serviceexception: 557", "serviceexception: 558", "serviceexception: 559", "serviceexception: 560", "serviceexception: 561", "serviceexception: 562", "serviceexception: 563", "serviceexception: 564", "serviceexception: 565", "serviceexception: 566", "serviceexception: 567", "serviceexception: 568", "serviceexception: 569", "serviceexception: 570", "serviceexception: 571", "serviceexception: 572", "serviceexception: 573", "serviceexception: 574", "serviceexception: 575", "serviceexception: 576", "serviceexception: 577", "serviceexception: 578", "serviceexception: 579", "serviceexception: 580", "serviceexception: 581", "serviceexception: 582", "serviceexception: 583", "serviceexception: 584", "serviceexception: 585", "serviceexception: 586", "serviceexception: 587", "serviceexception: 588", "serviceexception: 589", "serviceexception: 590", "serviceexception: 591", "serviceexception: 592", "serviceexception: 593", "serviceexception: 594", "serviceexception: 595", "serviceexception: 596", "serviceexception: 597", "serviceexception: 598", "serviceexception: 599"}}}, {Expr: "You may attempt .{0,40}(?:resume|again)", Need: [][]string{[]string{"you may attempt "}, []string{"again", "resume"}}}, {Expr: "try this (?:download|upload) again", Need: [][]string{[]string{"try this download again", "try this upload again"}}}, {Expr: "ServiceException: 429", Need: [][]string{[]string{"serviceexception: 429"}}}},
@@ -5425,7 +5512,7 @@ func rules73() []ruleset.Rule {
 	}}
 }
 
-func rules74() []ruleset.Rule {
+func rules75() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "helm/pending",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "another operation \\(install/upgrade/rollback\\) is in progress", Need: [][]string{[]string{"another operation (install/upgrade/rollback) is in progress"}}}},
@@ -5495,7 +5582,7 @@ func rules74() []ruleset.Rule {
 	}}
 }
 
-func rules75() []ruleset.Rule {
+func rules76() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "helmfile/differences",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 2, Hi: 2}},
@@ -5519,7 +5606,7 @@ func rules75() []ruleset.Rule {
 	}}
 }
 
-func rules76() []ruleset.Rule {
+func rules77() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "heroku/login",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Invalid credentials provided", Need: [][]string{[]string{"invalid credentials provided"}}}, {Expr: "not logged in", Need: [][]string{[]string{"not logged in"}}}, {Expr: "no access token available", Need: [][]string{[]string{"no access token available"}}}, {Expr: "Couldn.t find that app", Need: [][]string{[]string{"couldn"}, []string{"t find that app"}}}, {Expr: "Could not find App", Need: [][]string{[]string{"could not find app"}}}, {Expr: "You do not have access", Need: [][]string{[]string{"you do not have access"}}}, {Expr: "app not found", Need: [][]string{[]string{"app not found"}}}},
@@ -5529,7 +5616,7 @@ func rules76() []ruleset.Rule {
 	}}
 }
 
-func rules77() []ruleset.Rule {
+func rules78() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "hf/access",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "GatedRepoError", Need: [][]string{[]string{"gatedrepoerror"}}}, {Expr: "Cannot access gated repo", Need: [][]string{[]string{"cannot access gated repo"}}}, {Expr: "Access to model .{1,100} is restricted", Need: [][]string{[]string{"access to model "}, []string{" is restricted"}}}, {Expr: "Invalid user token", Need: [][]string{[]string{"invalid user token"}}}, {Expr: "LocalTokenNotFoundError", Need: [][]string{[]string{"localtokennotfounderror"}}}, {Expr: "Token is required", Need: [][]string{[]string{"token is required"}}}, {Expr: "You must use a token", Need: [][]string{[]string{"you must use a token"}}}, {Expr: "not in the authorized list", Need: [][]string{[]string{"not in the authorized list"}}}, {Expr: "Invalid username or password", Need: [][]string{[]string{"invalid username or password"}}}},
@@ -5554,7 +5641,7 @@ func rules77() []ruleset.Rule {
 	}}
 }
 
-func rules78() []ruleset.Rule {
+func rules79() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "hg/lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "timed out waiting for lock", Need: [][]string{[]string{"timed out waiting for lock"}}}, {Expr: "repository changed while (pushing|preparing)", Need: [][]string{[]string{"repository changed while preparing", "repository changed while pushing"}}}, {Expr: "lock held by", Need: [][]string{[]string{"lock held by"}}}},
@@ -5610,7 +5697,7 @@ func rules78() []ruleset.Rule {
 	}}
 }
 
-func rules79() []ruleset.Rule {
+func rules80() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "host/absent",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "NXDOMAIN", Need: [][]string{[]string{"nxdomain"}}}, {Expr: "has no .{1,12} record", Need: [][]string{[]string{"has no "}, []string{" record"}}}, {Expr: "\\*\\*\\* Can.t find .{1,200}: No answer", Need: [][]string{[]string{"*** can"}, []string{"t find "}, []string{": no answer"}}}},
@@ -5632,7 +5719,7 @@ func rules79() []ruleset.Rule {
 	}}
 }
 
-func rules80() []ruleset.Rule {
+func rules81() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "httpie/server",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 5, Hi: 5}},
@@ -5667,7 +5754,7 @@ func rules80() []ruleset.Rule {
 	}}
 }
 
-func rules81() []ruleset.Rule {
+func rules82() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "influx/rejected",
 		Class:    "correctable",
 		Output:   ruleset.Pattern{{Expr: "unable to parse .{0,200}(?:missing|invalid|bad)", Need: [][]string{[]string{"unable to parse "}, []string{"bad", "invalid", "missing"}}}, {Expr: "partial write: ", Need: [][]string{[]string{"partial write: "}}}, {Expr: "field type conflict", Need: [][]string{[]string{"field type conflict"}}}, {Expr: "error parsing query", Need: [][]string{[]string{"error parsing query"}}}, {Expr: "compilation failed", Need: [][]string{[]string{"compilation failed"}}}, {Expr: "points beyond retention policy", Need: [][]string{[]string{"points beyond retention policy"}}}},
@@ -5689,7 +5776,7 @@ func rules81() []ruleset.Rule {
 	}}
 }
 
-func rules82() []ruleset.Rule {
+func rules83() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "iptables/lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Another app is currently holding the xtables lock", Need: [][]string{[]string{"another app is currently holding the xtables lock"}}}, {Expr: "Resource temporarily unavailable", Need: [][]string{[]string{"resource temporarily unavailable"}}}},
@@ -5705,7 +5792,7 @@ func rules82() []ruleset.Rule {
 	}}
 }
 
-func rules83() []ruleset.Rule {
+func rules84() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "java/start",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Could not find or load main class", Need: [][]string{[]string{"could not find or load main class"}}}, {Expr: "Unrecognized option", Need: [][]string{[]string{"unrecognized option"}}}, {Expr: "Could not create the Java Virtual Machine", Need: [][]string{[]string{"could not create the java virtual machine"}}}, {Expr: "UnsupportedClassVersionError", Need: [][]string{[]string{"unsupportedclassversionerror"}}}, {Expr: "Invalid (?:maximum|initial) heap", Need: [][]string{[]string{"invalid initial heap", "invalid maximum heap"}}}, {Expr: "no main manifest attribute", Need: [][]string{[]string{"no main manifest attribute"}}}, {Expr: "Error occurred during initialization", Need: [][]string{[]string{"error occurred during initialization"}}}},
@@ -5722,7 +5809,7 @@ func rules83() []ruleset.Rule {
 	}}
 }
 
-func rules84() []ruleset.Rule {
+func rules85() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "jest/worker-died",
 		Class:    "unexpected",
 		Output:   ruleset.Pattern{{Expr: "jest worker process .{0,60}was terminated", Need: [][]string{[]string{"jest worker process "}, []string{"was terminated"}}}, {Expr: "Jest worker encountered \\d+ child process exceptions", Need: [][]string{[]string{"jest worker encountered "}, []string{" child process exceptions"}}}, {Expr: "Worker (forks|threads)? ?.{0,20}exited unexpectedly", Need: [][]string{[]string{"exited unexpectedly"}, []string{"worker ", "worker  ", "worker forks", "worker forks ", "worker threads", "worker threads "}}}, {Expr: "Channel closed.{0,40}worker", Need: [][]string{[]string{"channel closed"}, []string{"worker"}}}},
@@ -5752,9 +5839,9 @@ func rules84() []ruleset.Rule {
 	}}
 }
 
-func rules85() []ruleset.Rule { return []ruleset.Rule{} }
+func rules86() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules86() []ruleset.Rule {
+func rules87() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kafka-console-producer/unsent",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "not present in metadata", Need: [][]string{[]string{"not present in metadata"}}}, {Expr: "Failed to update metadata", Need: [][]string{[]string{"failed to update metadata"}}}, {Expr: "Bootstrap broker .{1,120} disconnected", Need: [][]string{[]string{"bootstrap broker "}, []string{" disconnected"}}}, {Expr: "could not be established. (?:Node|Broker) may not be available", Need: [][]string{[]string{"could not be established"}, []string{" broker may not be available", " node may not be available"}}}},
@@ -5772,7 +5859,7 @@ func rules86() []ruleset.Rule {
 	}}
 }
 
-func rules87() []ruleset.Rule {
+func rules88() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kafka-topics/later",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "errors\\.(?:TimeoutException|DisconnectException|NetworkException|NotEnoughReplicas\\w*|RequestTimedOut\\w*|RebalanceInProgressException|UnknownServerException)", Need: [][]string{[]string{"errors."}, []string{"balanceinprogressexception", "disconnectexception", "etworkexception", "otenoughreplicas", "questtimedout", "timeoutexception", "unknownserverexception"}}}, {Expr: "Call\\(callName=.{1,200}timed out", Need: [][]string{[]string{"call(callname="}, []string{"timed out"}}}, {Expr: "Timed out waiting for a node assignment", Need: [][]string{[]string{"timed out waiting for a node assignment"}}}},
@@ -5809,7 +5896,7 @@ func rules87() []ruleset.Rule {
 	}}
 }
 
-func rules88() []ruleset.Rule {
+func rules89() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kcat/unreached",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "All broker connections are down", Need: [][]string{[]string{"all broker connections are down"}}}, {Expr: "Broker transport failure", Need: [][]string{[]string{"broker transport failure"}}}, {Expr: "Host resolution failure", Need: [][]string{[]string{"host resolution failure"}}}, {Expr: "Failed to acquire metadata", Need: [][]string{[]string{"failed to acquire metadata"}}}},
@@ -5849,7 +5936,7 @@ func rules88() []ruleset.Rule {
 	}}
 }
 
-func rules89() []ruleset.Rule {
+func rules90() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kind/exists",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "node\\(s\\) already exist for a cluster with the name", Need: [][]string{[]string{"node(s) already exist for a cluster with the name"}}}},
@@ -5865,7 +5952,7 @@ func rules89() []ruleset.Rule {
 	}}
 }
 
-func rules90() []ruleset.Rule {
+func rules91() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kubectl/no-cluster",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "server localhost:8080 was refused", Need: [][]string{[]string{"server localhost:8080 was refused"}}}, {Expr: "context was not found", Need: [][]string{[]string{"context was not found"}}}, {Expr: "context .{1,120} does not exist", Need: [][]string{[]string{"context "}, []string{" does not exist"}}}, {Expr: "no configuration has been provided", Need: [][]string{[]string{"no configuration has been provided"}}}, {Expr: "current-context is not set", Need: [][]string{[]string{"current-context is not set"}}}, {Expr: "You must be logged in", Need: [][]string{[]string{"you must be logged in"}}}, {Expr: "invalid configuration", Need: [][]string{[]string{"invalid configuration"}}}, {Expr: "no Auth Provider", Need: [][]string{[]string{"no auth provider"}}}, {Expr: "getting credentials", Need: [][]string{[]string{"getting credentials"}}}, {Expr: "exec plugin", Need: [][]string{[]string{"exec plugin"}}}, {Expr: "error loading config", Need: [][]string{[]string{"error loading config"}}}, {Expr: "token has expired", Need: [][]string{[]string{"token has expired"}}}, {Expr: "no context exists", Need: [][]string{[]string{"no context exists"}}}, {Expr: "is not a valid kubeconfig", Need: [][]string{[]string{"is not a valid kubeconfig"}}}, {Expr: "the server has asked for the client to provide credentials", Need: [][]string{[]string{"the server has asked for the client to provide credentials"}}}, {Expr: "cluster .{1,80} does not exist", Need: [][]string{[]string{"cluster "}, []string{" does not exist"}}}},
@@ -5943,7 +6030,7 @@ func rules90() []ruleset.Rule {
 	}}
 }
 
-func rules91() []ruleset.Rule {
+func rules92() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "kustomize/tree",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "unable to find one of .kustomization", Need: [][]string{[]string{"unable to find one of "}, []string{"kustomization"}}}, {Expr: "accumulating resources.{1,400}(?:no such file|must build at directory|evalsymlink failure)", Need: [][]string{[]string{"accumulating resources"}, []string{"evalsymlink failure", "must build at directory", "no such file"}}}},
@@ -5954,7 +6041,7 @@ func rules91() []ruleset.Rule {
 	}}
 }
 
-func rules92() []ruleset.Rule {
+func rules93() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ldapmodify/credentials",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 48, Hi: 48}, {Lo: 49, Hi: 49}, {Lo: 50, Hi: 50}},
@@ -5996,7 +6083,7 @@ func rules92() []ruleset.Rule {
 	}}
 }
 
-func rules93() []ruleset.Rule {
+func rules94() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ldapsearch/credentials",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 48, Hi: 48}, {Lo: 49, Hi: 49}, {Lo: 50, Hi: 50}},
@@ -6038,7 +6125,7 @@ func rules93() []ruleset.Rule {
 	}}
 }
 
-func rules94() []ruleset.Rule {
+func rules95() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lftp/crowded",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "(maximum|too many) .{0,40}(clients|connections|users|sessions|logins)", Need: [][]string{[]string{"maximum ", "too many "}, []string{"clients", "connections", "logins", "sessions", "users"}}}, {Expr: "421 ", Need: [][]string{[]string{"421 "}}}, {Expr: "Login failed: 4\\d\\d", Need: [][]string{[]string{"login failed: 400", "login failed: 401", "login failed: 402", "login failed: 403", "login failed: 404", "login failed: 405", "login failed: 406", "login failed: 407", "login failed: 408", "login failed: 409", "login failed: 410", "login failed: 411", "login failed: 412", "login failed: 413", "login failed: 414", "login failed: 415", "login failed: 416", "login failed: 417", "login failed: 418", "login failed: 419", "login failed: 420", "login failed: 421", "login failed: 422", "login failed: 423", "login failed: 424", "login failed: 425", "login failed: 426", "login failed: 427", "login failed: 428", "login failed: 429", "login failed: 430", "login failed: 431", "login failed: 432", "login failed: 433", "login failed: 434", "login failed: 435", "login failed: 436", "login failed: 437", "login failed: 438", "login failed: 439", "login failed: 440", "login failed: 441", "login failed: 442", "login failed: 443", "login failed: 444", "login failed: 445", "login failed: 446", "login failed: 447", "login failed: 448", "login failed: 449", "login failed: 450", "login failed: 451", "login failed: 452", "login failed: 453", "login failed: 454", "login failed: 455", "login failed: 456", "login failed: 457", "login failed: 458", "login failed: 459", "login failed: 460", "login failed: 461", "login failed: 462", "login failed: 463", "login failed: 464", "login failed: 465", "login failed: 466", "login failed: 467", "login failed: 468", "login failed: 469", "login failed: 470", "login failed: 471", "login failed: 472", "login failed: 473", "login failed: 474", "login failed: 475", "login failed: 476", "login failed: 477", "login failed: 478", "login failed: 479", "login failed: 480", "login failed: 481", "login failed: 482", "login failed: 483", "login failed: 484", "login failed: 485", "login failed: 486", "login failed: 487", "login failed: 488", "login failed: 489", "login failed: 490", "login failed: 491", "login failed: 492", "login failed: 493", "login failed: 494", "login failed: 495", "login failed: 496", "login failed: 497", "login failed: 498", "login failed: 499"}}}, {Expr: "server is (full|busy)", Need: [][]string{[]string{"server is busy", "server is full"}}}},
@@ -6081,7 +6168,7 @@ func rules94() []ruleset.Rule {
 	}}
 }
 
-func rules95() []ruleset.Rule {
+func rules96() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lint/findings",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}},
@@ -6099,9 +6186,9 @@ func rules95() []ruleset.Rule {
 	}}
 }
 
-func rules96() []ruleset.Rule { return []ruleset.Rule{} }
+func rules97() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules97() []ruleset.Rule {
+func rules98() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lpr/printer",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "The printer or class does not exist", Need: [][]string{[]string{"the printer or class does not exist"}}}, {Expr: "no default destination", Need: [][]string{[]string{"no default destination"}}}, {Expr: "No such printer", Need: [][]string{[]string{"no such printer"}}}},
@@ -6117,7 +6204,7 @@ func rules97() []ruleset.Rule {
 	}}
 }
 
-func rules98() []ruleset.Rule {
+func rules99() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lvcreate/space",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "has insufficient free space", Need: [][]string{[]string{"has insufficient free space"}}}, {Expr: "Logical Volume .{1,80} already exists", Need: [][]string{[]string{"logical volume "}, []string{" already exists"}}}, {Expr: "Volume group .{1,80} not found", Need: [][]string{[]string{"volume group "}, []string{" not found"}}}},
@@ -6127,7 +6214,7 @@ func rules98() []ruleset.Rule {
 	}}
 }
 
-func rules99() []ruleset.Rule {
+func rules100() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lvextend/space",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Insufficient free space", Need: [][]string{[]string{"insufficient free space"}}}, {Expr: "insufficient (?:suitable|allocatable)", Need: [][]string{[]string{"insufficient allocatable", "insufficient suitable"}}}, {Expr: "matches existing size", Need: [][]string{[]string{"matches existing size"}}}, {Expr: "already exists in volume group", Need: [][]string{[]string{"already exists in volume group"}}}, {Expr: "Volume group .{1,80} not found", Need: [][]string{[]string{"volume group "}, []string{" not found"}}}, {Expr: "Failed to find (?:logical|physical) volume", Need: [][]string{[]string{"failed to find logical volume", "failed to find physical volume"}}}, {Expr: "not enough free", Need: [][]string{[]string{"not enough free"}}}},
@@ -6143,9 +6230,9 @@ func rules99() []ruleset.Rule {
 	}}
 }
 
-func rules100() []ruleset.Rule { return []ruleset.Rule{} }
+func rules101() []ruleset.Rule { return []ruleset.Rule{} }
 
-func rules101() []ruleset.Rule {
+func rules102() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "lxc/missing",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Error: (?:Instance|Container|Image|Profile|Network|Storage pool|Snapshot) not found", Need: [][]string{[]string{"error: container not found", "error: image not found", "error: instance not found", "error: network not found", "error: profile not found", "error: snapshot not found", "error: storage pool not found"}}}, {Expr: "The instance is (?:not running|already running|already stopped)", Need: [][]string{[]string{"the instance is already running", "the instance is already stopped", "the instance is not running"}}}, {Expr: "Instance is not running", Need: [][]string{[]string{"instance is not running"}}}},
@@ -6161,7 +6248,7 @@ func rules101() []ruleset.Rule {
 	}}
 }
 
-func rules102() []ruleset.Rule {
+func rules103() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mail/left",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "(?:message|mail) not sent", Need: [][]string{[]string{"mail not sent", "message not sent"}}}, {Expr: "send-mail: (?:Cannot open|not found)", Need: [][]string{[]string{"send-mail: cannot open", "send-mail: not found"}}}, {Expr: "No such file or directory.{0,40}sendmail", Need: [][]string{[]string{"no such file or directory"}, []string{"sendmail"}}}, {Expr: "No recipients (?:were )?specified", Need: [][]string{[]string{"no recipients specified", "no recipients were specified"}}}, {Expr: "Null message body", Need: [][]string{[]string{"null message body"}}}},
@@ -6172,7 +6259,7 @@ func rules102() []ruleset.Rule {
 	}}
 }
 
-func rules103() []ruleset.Rule {
+func rules104() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "make/no-rule",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "No rule to make target", Need: [][]string{[]string{"no rule to make target"}}}, {Expr: "Keine Regel, um", Need: [][]string{[]string{"keine regel, um"}}}, {Expr: "Aucune règle pour", Need: [][]string{[]string{"aucune règle pour"}}}, {Expr: "No targets specified", Need: [][]string{[]string{"no targets specified"}}}, {Expr: "No targets\\. ", Need: [][]string{[]string{"no targets. "}}}, {Expr: "unknown target", Need: [][]string{[]string{"unknown target"}}}, {Expr: "No makefile found", Need: [][]string{[]string{"no makefile found"}}}},
@@ -6213,7 +6300,7 @@ func rules103() []ruleset.Rule {
 	}}
 }
 
-func rules104() []ruleset.Rule {
+func rules105() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mc/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "reduce your request rate", Need: [][]string{[]string{"reduce your request rate"}}}, {Expr: "Resource requested is unreadable", Need: [][]string{[]string{"resource requested is unreadable"}}}, {Expr: "read quorum", Need: [][]string{[]string{"read quorum"}}}, {Expr: "write quorum", Need: [][]string{[]string{"write quorum"}}}, {Expr: "Server not initialized", Need: [][]string{[]string{"server not initialized"}}}, {Expr: "A timeout occurred", Need: [][]string{[]string{"a timeout occurred"}}}, {Expr: "Please try again", Need: [][]string{[]string{"please try again"}}}},
@@ -6235,7 +6322,7 @@ func rules104() []ruleset.Rule {
 	}}
 }
 
-func rules105() []ruleset.Rule {
+func rules106() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "minikube/setup",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Exiting due to (?:DRV_|PROVIDER_|RSRC_|MK_USAGE|HOST_VIRT|GUEST_MISSING)", Need: [][]string{[]string{"exiting due to drv_", "exiting due to guest_missing", "exiting due to host_virt", "exiting due to mk_usage", "exiting due to provider_", "exiting due to rsrc_"}}}},
@@ -6258,7 +6345,7 @@ func rules105() []ruleset.Rule {
 	}}
 }
 
-func rules106() []ruleset.Rule {
+func rules107() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mix/test",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "\\d+ tests?, [1-9]\\d* failures?", Need: [][]string{[]string{" failure", " failures"}, []string{" test, 1", " test, 2", " test, 3", " test, 4", " test, 5", " test, 6", " test, 7", " test, 8", " test, 9", " tests, 1", " tests, 2", " tests, 3", " tests, 4", " tests, 5", " tests, 6", " tests, 7", " tests, 8", " tests, 9"}}}},
@@ -6282,7 +6369,7 @@ func rules106() []ruleset.Rule {
 	}}
 }
 
-func rules107() []ruleset.Rule {
+func rules108() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mongodump/lost",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Failed: .{0,200}(?:server selection (?:error|timeout)|socket was unexpectedly closed|incomplete read of message header|unable to connect|could not connect)", Need: [][]string{[]string{"failed: "}, []string{"could not connect", "incomplete read of message header", "server selection error", "server selection timeout", "socket was unexpectedly closed", "unable to connect"}}}},
@@ -6293,7 +6380,7 @@ func rules107() []ruleset.Rule {
 	}}
 }
 
-func rules108() []ruleset.Rule {
+func rules109() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mongorestore/lost",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "incomplete read of message header", Need: [][]string{[]string{"incomplete read of message header"}}}, {Expr: "socket was unexpectedly closed", Need: [][]string{[]string{"socket was unexpectedly closed"}}}, {Expr: "unable to write wire message", Need: [][]string{[]string{"unable to write wire message"}}}, {Expr: "error (?:restoring|inserting).{1,200}(?:EOF|reset|timed? ?out|closed)", Need: [][]string{[]string{"error inserting", "error restoring"}, []string{"closed", "eof", "reset", "time out", "timed out", "timedout", "timeout"}}}},
@@ -6317,7 +6404,7 @@ func rules108() []ruleset.Rule {
 	}}
 }
 
-func rules109() []ruleset.Rule {
+func rules110() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mongosh/unreached",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Mongo(?:Network|ServerSelection)Error: (?:connect |getaddrinfo |Server selection timed out|ECONNREFUSED)", Need: [][]string{[]string{"mongonetworkerror: connect ", "mongonetworkerror: econnrefused", "mongonetworkerror: getaddrinfo ", "mongonetworkerror: server selection timed out", "mongoserverselectionerror: connect ", "mongoserverselectionerror: econnrefused", "mongoserverselectionerror: getaddrinfo ", "mongoserverselectionerror: server selection timed out"}}}, {Expr: "connect failed", Need: [][]string{[]string{"connect failed"}}}},
@@ -6353,7 +6440,7 @@ func rules109() []ruleset.Rule {
 	}}
 }
 
-func rules110() []ruleset.Rule {
+func rules111() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mount/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "target is busy", Need: [][]string{[]string{"target is busy"}}}, {Expr: "device is busy", Need: [][]string{[]string{"device is busy"}}}, {Expr: "mount\\.nfs: .{0,80}(?:timed out|reset|refused|try again)", Need: [][]string{[]string{"mount.nfs: "}, []string{"refused", "reset", "timed out", "try again"}}}},
@@ -6376,7 +6463,7 @@ func rules110() []ruleset.Rule {
 	}}
 }
 
-func rules111() []ruleset.Rule {
+func rules112() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "msmtp/refused",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "server message: 5\\d\\d", Need: [][]string{[]string{"server message: 500", "server message: 501", "server message: 502", "server message: 503", "server message: 504", "server message: 505", "server message: 506", "server message: 507", "server message: 508", "server message: 509", "server message: 510", "server message: 511", "server message: 512", "server message: 513", "server message: 514", "server message: 515", "server message: 516", "server message: 517", "server message: 518", "server message: 519", "server message: 520", "server message: 521", "server message: 522", "server message: 523", "server message: 524", "server message: 525", "server message: 526", "server message: 527", "server message: 528", "server message: 529", "server message: 530", "server message: 531", "server message: 532", "server message: 533", "server message: 534", "server message: 535", "server message: 536", "server message: 537", "server message: 538", "server message: 539", "server message: 540", "server message: 541", "server message: 542", "server message: 543", "server message: 544", "server message: 545", "server message: 546", "server message: 547", "server message: 548", "server message: 549", "server message: 550", "server message: 551", "server message: 552", "server message: 553", "server message: 554", "server message: 555", "server message: 556", "server message: 557", "server message: 558", "server message: 559", "server message: 560", "server message: 561", "server message: 562", "server message: 563", "server message: 564", "server message: 565", "server message: 566", "server message: 567", "server message: 568", "server message: 569", "server message: 570", "server message: 571", "server message: 572", "server message: 573", "server message: 574", "server message: 575", "server message: 576", "server message: 577", "server message: 578", "server message: 579", "server message: 580", "server message: 581", "server message: 582", "server message: 583", "server message: 584", "server message: 585", "server message: 586", "server message: 587", "server message: 588", "server message: 589", "server message: 590", "server message: 591", "server message: 592", "server message: 593", "server message: 594", "server message: 595", "server message: 596", "server message: 597", "server message: 598", "server message: 599"}}}},
@@ -6443,7 +6530,7 @@ func rules111() []ruleset.Rule {
 	}}
 }
 
-func rules112() []ruleset.Rule {
+func rules113() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mvn/tests",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "There are test failures", Need: [][]string{[]string{"there are test failures"}}}, {Expr: "Tests run: .{1,80}(Failures|Errors): [1-9]", Need: [][]string{[]string{"tests run: "}, []string{"errors: 1", "errors: 2", "errors: 3", "errors: 4", "errors: 5", "errors: 6", "errors: 7", "errors: 8", "errors: 9", "failures: 1", "failures: 2", "failures: 3", "failures: 4", "failures: 5", "failures: 6", "failures: 7", "failures: 8", "failures: 9"}}}, {Expr: "Failed tests:", Need: [][]string{[]string{"failed tests:"}}}},
@@ -6538,7 +6625,7 @@ func rules112() []ruleset.Rule {
 	}}
 }
 
-func rules113() []ruleset.Rule {
+func rules114() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mysql/unreachable",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "ERROR (?:2002|2003|2005)\\b", Need: [][]string{[]string{"error 2002", "error 2003", "error 2005"}}}},
@@ -6588,7 +6675,7 @@ func rules113() []ruleset.Rule {
 	}}
 }
 
-func rules114() []ruleset.Rule {
+func rules115() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mysqladmin/unreachable",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "mysqladmin: connect to server at .{1,120} failed", Need: [][]string{[]string{"mysqladmin: connect to server at "}, []string{" failed"}}}, {Expr: "Can't connect to (?:local )?(?:MySQL|MariaDB)? ?server", Need: [][]string{[]string{"can't connect to  server", "can't connect to local  server", "can't connect to local mariadb server", "can't connect to local mariadbserver", "can't connect to local mysql server", "can't connect to local mysqlserver", "can't connect to local server", "can't connect to mariadb server", "can't connect to mariadbserver", "can't connect to mysql server", "can't connect to mysqlserver", "can't connect to server"}}}, {Expr: "Check that (?:mysqld|mariadbd) is running", Need: [][]string{[]string{"check that mariadbd is running", "check that mysqld is running"}}}},
@@ -6599,7 +6686,7 @@ func rules114() []ruleset.Rule {
 	}}
 }
 
-func rules115() []ruleset.Rule {
+func rules116() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "mysqldump/packet",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Error 2020: ", Need: [][]string{[]string{"error 2020: "}}}, {Expr: "bigger than 'max_allowed_packet'", Need: [][]string{[]string{"bigger than 'max_allowed_packet'"}}}},
@@ -6648,7 +6735,7 @@ func rules115() []ruleset.Rule {
 	}}
 }
 
-func rules116() []ruleset.Rule {
+func rules117() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "nats/unreached",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "nats: no servers available", Need: [][]string{[]string{"nats: no servers available"}}}, {Expr: "nats: no responders available", Need: [][]string{[]string{"nats: no responders available"}}}, {Expr: "JetStream system temporarily unavailable", Need: [][]string{[]string{"jetstream system temporarily unavailable"}}}, {Expr: "insufficient resources", Need: [][]string{[]string{"insufficient resources"}}}, {Expr: "no suitable peers", Need: [][]string{[]string{"no suitable peers"}}}},
@@ -6677,7 +6764,7 @@ func rules116() []ruleset.Rule {
 	}}
 }
 
-func rules117() []ruleset.Rule {
+func rules118() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "nc/closed",
 		Class:    "transient",
 		Empty:    true,
@@ -6700,7 +6787,7 @@ func rules117() []ruleset.Rule {
 	}}
 }
 
-func rules118() []ruleset.Rule {
+func rules119() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ninja/target",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "ninja: error: (unknown target|loading |chdir)", Need: [][]string{[]string{"ninja: error: chdir", "ninja: error: loading ", "ninja: error: unknown target"}}}, {Expr: "no known rule to make it", Need: [][]string{[]string{"no known rule to make it"}}}},
@@ -6729,7 +6816,7 @@ func rules118() []ruleset.Rule {
 	}}
 }
 
-func rules119() []ruleset.Rule {
+func rules120() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "nix/build",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "hash mismatch in fixed-output derivation", Need: [][]string{[]string{"hash mismatch in fixed-output derivation"}}}, {Expr: "does not provide attribute", Need: [][]string{[]string{"does not provide attribute"}}}, {Expr: "attribute .{1,80} (?:missing|in selection path)", Need: [][]string{[]string{"attribute "}, []string{" in selection path", " missing"}}}, {Expr: "undefined variable .{1,60} at", Need: [][]string{[]string{"undefined variable "}, []string{" at"}}}, {Expr: "infinite recursion encountered", Need: [][]string{[]string{"infinite recursion encountered"}}}, {Expr: "collision between", Need: [][]string{[]string{"collision between"}}}, {Expr: "has an unfree license", Need: [][]string{[]string{"has an unfree license"}}}, {Expr: "is marked as (?:broken|insecure)", Need: [][]string{[]string{"is marked as broken", "is marked as insecure"}}}},
@@ -6758,7 +6845,7 @@ func rules119() []ruleset.Rule {
 	}}
 }
 
-func rules120() []ruleset.Rule {
+func rules121() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "nmap/rights",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "requires root privileges", Need: [][]string{[]string{"requires root privileges"}}}, {Expr: "only ethernet devices can be used", Need: [][]string{[]string{"only ethernet devices can be used"}}}},
@@ -6768,7 +6855,7 @@ func rules120() []ruleset.Rule {
 	}}
 }
 
-func rules121() []ruleset.Rule {
+func rules122() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "nmcli/input",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 2, Hi: 2}},
@@ -6805,7 +6892,7 @@ func rules121() []ruleset.Rule {
 	}}
 }
 
-func rules122() []ruleset.Rule {
+func rules123() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "node/heap",
 		Class:    "unexpected",
 		Output:   ruleset.Pattern{{Expr: "heap out of memory", Need: [][]string{[]string{"heap out of memory"}}}, {Expr: "Reached heap limit", Need: [][]string{[]string{"reached heap limit"}}}, {Expr: "Mark-Compact", Need: [][]string{[]string{"mark-compact"}}}, {Expr: "Last few GCs", Need: [][]string{[]string{"last few gcs"}}}},
@@ -6825,10 +6912,11 @@ func rules122() []ruleset.Rule {
 	}}
 }
 
-func rules123() []ruleset.Rule {
+func rules124() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "npm/network",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "npm (?:error|ERR!) code (?:ECONNRESET|ETIMEDOUT|ESOCKETTIMEDOUT|ERR_SOCKET_TIMEOUT|FETCH_ERROR|EPIPE|ECONNABORTED|ERR_STREAM_PREMATURE_CLOSE|Z_BUF_ERROR|E50[0-9]|E52\\d|UND_ERR_\\w+|EIDLETIMEOUT|E408)", Need: [][]string{[]string{"npm err! code ", "npm error code "}, []string{"e408", "e500", "e501", "e502", "e503", "e504", "e505", "e506", "e507", "e508", "e509", "e520", "e521", "e522", "e523", "e524", "e525", "e526", "e527", "e528", "e529", "econnaborted", "econnreset", "eidletimeout", "epipe", "err_socket_timeout", "err_stream_premature_close", "esockettimedout", "etimedout", "fetch_error", "und_err_", "z_buf_error"}}}},
+		Not:          ruleset.Pattern{{Expr: "tunneling socket could not be established, statusCode=4", Need: [][]string{[]string{"tunneling socket could not be established, statuscode=4"}}}},
 		MaybeApplied: true,
 		Why:          "the registry did not answer properly",
 		Source:       "npm's error codes",
@@ -6881,7 +6969,7 @@ func rules123() []ruleset.Rule {
 	}}
 }
 
-func rules124() []ruleset.Rule {
+func rules125() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ollama/no-server",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "could not connect to (?:a running |the )?ollama", Need: [][]string{[]string{"could not connect to a running ollama", "could not connect to ollama", "could not connect to the ollama"}}}, {Expr: "ollama server not responding", Need: [][]string{[]string{"ollama server not responding"}}}, {Expr: "is it running\\?", Need: [][]string{[]string{"is it running?"}}}, {Expr: "llama runner process no longer running", Need: [][]string{[]string{"llama runner process no longer running"}}}, {Expr: "timed out waiting for llama runner", Need: [][]string{[]string{"timed out waiting for llama runner"}}}},
@@ -6905,7 +6993,7 @@ func rules124() []ruleset.Rule {
 	}}
 }
 
-func rules125() []ruleset.Rule {
+func rules126() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "openai/no-key",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "No key found", Need: [][]string{[]string{"no key found"}}}, {Expr: "Unknown model: ", Need: [][]string{[]string{"unknown model: "}}}, {Expr: "api_key client option must be set", Need: [][]string{[]string{"api_key client option must be set"}}}},
@@ -6915,7 +7003,7 @@ func rules125() []ruleset.Rule {
 	}}
 }
 
-func rules126() []ruleset.Rule {
+func rules127() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "openssl/connect",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "connect:errno=(111|110|113|101|61|60|65|51|10060|10061)\\b", Need: [][]string{[]string{"connect:errno=10060", "connect:errno=10061", "connect:errno=101", "connect:errno=110", "connect:errno=111", "connect:errno=113", "connect:errno=51", "connect:errno=60", "connect:errno=61", "connect:errno=65"}}}},
@@ -6950,7 +7038,7 @@ func rules126() []ruleset.Rule {
 	}}
 }
 
-func rules127() []ruleset.Rule {
+func rules128() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "packer/template",
 		Class:    "correctable",
 		Output:   ruleset.Pattern{{Expr: "Error: (?:Unsupported (?:block|argument)|Missing required argument|Unset variable|Invalid expression|Argument or block definition required)", Need: [][]string{[]string{"error: argument or block definition required", "error: invalid expression", "error: missing required argument", "error: unset variable", "error: unsupported argument", "error: unsupported block"}}}},
@@ -6966,7 +7054,7 @@ func rules127() []ruleset.Rule {
 	}}
 }
 
-func rules128() []ruleset.Rule {
+func rules129() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "pacman/lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "unable to lock database", Need: [][]string{[]string{"unable to lock database"}}}},
@@ -6997,7 +7085,7 @@ func rules128() []ruleset.Rule {
 	}}
 }
 
-func rules129() []ruleset.Rule {
+func rules130() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "parallel/killed",
 		Class:    "unexpected",
 		Output:   ruleset.Pattern{{Expr: "parallel: Error: .{0,80}out of memory", Need: [][]string{[]string{"parallel: error: "}, []string{"out of memory"}}}},
@@ -7007,7 +7095,7 @@ func rules129() []ruleset.Rule {
 	}}
 }
 
-func rules130() []ruleset.Rule {
+func rules131() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "php/memory",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Allowed memory size of \\d+ bytes exhausted", Need: [][]string{[]string{"allowed memory size of "}, []string{" bytes exhausted"}}}, {Expr: "Maximum execution time of \\d+ second", Need: [][]string{[]string{"maximum execution time of "}, []string{" second"}}}},
@@ -7023,7 +7111,7 @@ func rules130() []ruleset.Rule {
 	}}
 }
 
-func rules131() []ruleset.Rule {
+func rules132() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "phpunit/failed",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Tests: \\d+, Assertions: \\d+.{0,40}(?:Failures|Errors): [1-9]", Need: [][]string{[]string{"tests: "}, []string{", assertions: "}, []string{"errors: 1", "errors: 2", "errors: 3", "errors: 4", "errors: 5", "errors: 6", "errors: 7", "errors: 8", "errors: 9", "failures: 1", "failures: 2", "failures: 3", "failures: 4", "failures: 5", "failures: 6", "failures: 7", "failures: 8", "failures: 9"}}}, {Expr: "\\d+ examples?, [1-9]\\d* failures?", Need: [][]string{[]string{" failure", " failures"}, []string{" example, 1", " example, 2", " example, 3", " example, 4", " example, 5", " example, 6", " example, 7", " example, 8", " example, 9", " examples, 1", " examples, 2", " examples, 3", " examples, 4", " examples, 5", " examples, 6", " examples, 7", " examples, 8", " examples, 9"}}}, {Expr: "^\\s*[1-9]\\d* failing\\b", Need: [][]string{[]string{" failing"}}}, {Expr: "\\d+ tests? failed", Need: [][]string{[]string{" test failed", " tests failed"}}}, {Expr: "(?-i:FAILURES!)", Need: [][]string{[]string{"failures!"}}}},
@@ -7035,7 +7123,7 @@ func rules131() []ruleset.Rule {
 	}}
 }
 
-func rules132() []ruleset.Rule {
+func rules133() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "pip/no-match",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "No matching distribution found", Need: [][]string{[]string{"no matching distribution found"}}}, {Expr: "Could not find a version that satisfies", Need: [][]string{[]string{"could not find a version that satisfies"}}}},
@@ -7066,14 +7154,14 @@ func rules132() []ruleset.Rule {
 	}, {ID: "pip/broken-download",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "ReadTimeoutError", Need: [][]string{[]string{"readtimeouterror"}}}, {Expr: "IncompleteRead", Need: [][]string{[]string{"incompleteread"}}}, {Expr: "ProtocolError", Need: [][]string{[]string{"protocolerror"}}}, {Expr: "ConnectionResetError", Need: [][]string{[]string{"connectionreseterror"}}}, {Expr: "Read timed out", Need: [][]string{[]string{"read timed out"}}}, {Expr: "Connection broken", Need: [][]string{[]string{"connection broken"}}}, {Expr: "ContentDecodingError", Need: [][]string{[]string{"contentdecodingerror"}}}, {Expr: "incomplete-download", Need: [][]string{[]string{"incomplete-download"}}}, {Expr: "HTTP error 5\\d\\d", Need: [][]string{[]string{"http error 500", "http error 501", "http error 502", "http error 503", "http error 504", "http error 505", "http error 506", "http error 507", "http error 508", "http error 509", "http error 510", "http error 511", "http error 512", "http error 513", "http error 514", "http error 515", "http error 516", "http error 517", "http error 518", "http error 519", "http error 520", "http error 521", "http error 522", "http error 523", "http error 524", "http error 525", "http error 526", "http error 527", "http error 528", "http error 529", "http error 530", "http error 531", "http error 532", "http error 533", "http error 534", "http error 535", "http error 536", "http error 537", "http error 538", "http error 539", "http error 540", "http error 541", "http error 542", "http error 543", "http error 544", "http error 545", "http error 546", "http error 547", "http error 548", "http error 549", "http error 550", "http error 551", "http error 552", "http error 553", "http error 554", "http error 555", "http error 556", "http error 557", "http error 558", "http error 559", "http error 560", "http error 561", "http error 562", "http error 563", "http error 564", "http error 565", "http error 566", "http error 567", "http error 568", "http error 569", "http error 570", "http error 571", "http error 572", "http error 573", "http error 574", "http error 575", "http error 576", "http error 577", "http error 578", "http error 579", "http error 580", "http error 581", "http error 582", "http error 583", "http error 584", "http error 585", "http error 586", "http error 587", "http error 588", "http error 589", "http error 590", "http error 591", "http error 592", "http error 593", "http error 594", "http error 595", "http error 596", "http error 597", "http error 598", "http error 599"}}}, {Expr: "429 Client Error", Need: [][]string{[]string{"429 client error"}}}, {Expr: "5\\d\\d Server Error", Need: [][]string{[]string{"500 server error", "501 server error", "502 server error", "503 server error", "504 server error", "505 server error", "506 server error", "507 server error", "508 server error", "509 server error", "510 server error", "511 server error", "512 server error", "513 server error", "514 server error", "515 server error", "516 server error", "517 server error", "518 server error", "519 server error", "520 server error", "521 server error", "522 server error", "523 server error", "524 server error", "525 server error", "526 server error", "527 server error", "528 server error", "529 server error", "530 server error", "531 server error", "532 server error", "533 server error", "534 server error", "535 server error", "536 server error", "537 server error", "538 server error", "539 server error", "540 server error", "541 server error", "542 server error", "543 server error", "544 server error", "545 server error", "546 server error", "547 server error", "548 server error", "549 server error", "550 server error", "551 server error", "552 server error", "553 server error", "554 server error", "555 server error", "556 server error", "557 server error", "558 server error", "559 server error", "560 server error", "561 server error", "562 server error", "563 server error", "564 server error", "565 server error", "566 server error", "567 server error", "568 server error", "569 server error", "570 server error", "571 server error", "572 server error", "573 server error", "574 server error", "575 server error", "576 server error", "577 server error", "578 server error", "579 server error", "580 server error", "581 server error", "582 server error", "583 server error", "584 server error", "585 server error", "586 server error", "587 server error", "588 server error", "589 server error", "590 server error", "591 server error", "592 server error", "593 server error", "594 server error", "595 server error", "596 server error", "597 server error", "598 server error", "599 server error"}}}},
-		Not:      ruleset.Pattern{{Expr: "No matching distribution.*from versions: \\d", Need: [][]string{[]string{"no matching distribution"}, []string{"from versions: 0", "from versions: 1", "from versions: 2", "from versions: 3", "from versions: 4", "from versions: 5", "from versions: 6", "from versions: 7", "from versions: 8", "from versions: 9"}}}},
+		Not:      ruleset.Pattern{{Expr: "No matching distribution.*from versions: \\d", Need: [][]string{[]string{"no matching distribution"}, []string{"from versions: 0", "from versions: 1", "from versions: 2", "from versions: 3", "from versions: 4", "from versions: 5", "from versions: 6", "from versions: 7", "from versions: 8", "from versions: 9"}}}, {Expr: "Tunnel connection failed: 4\\d\\d", Need: [][]string{[]string{"tunnel connection failed: 400", "tunnel connection failed: 401", "tunnel connection failed: 402", "tunnel connection failed: 403", "tunnel connection failed: 404", "tunnel connection failed: 405", "tunnel connection failed: 406", "tunnel connection failed: 407", "tunnel connection failed: 408", "tunnel connection failed: 409", "tunnel connection failed: 410", "tunnel connection failed: 411", "tunnel connection failed: 412", "tunnel connection failed: 413", "tunnel connection failed: 414", "tunnel connection failed: 415", "tunnel connection failed: 416", "tunnel connection failed: 417", "tunnel connection failed: 418", "tunnel connection failed: 419", "tunnel connection failed: 420", "tunnel connection failed: 421", "tunnel connection failed: 422", "tunnel connection failed: 423", "tunnel connection failed: 424", "tunnel connection failed: 425", "tunnel connection failed: 426", "tunnel connection failed: 427", "tunnel connection failed: 428", "tunnel connection failed: 429", "tunnel connection failed: 430", "tunnel connection failed: 431", "tunnel connection failed: 432", "tunnel connection failed: 433", "tunnel connection failed: 434", "tunnel connection failed: 435", "tunnel connection failed: 436", "tunnel connection failed: 437", "tunnel connection failed: 438", "tunnel connection failed: 439", "tunnel connection failed: 440", "tunnel connection failed: 441", "tunnel connection failed: 442", "tunnel connection failed: 443", "tunnel connection failed: 444", "tunnel connection failed: 445", "tunnel connection failed: 446", "tunnel connection failed: 447", "tunnel connection failed: 448", "tunnel connection failed: 449", "tunnel connection failed: 450", "tunnel connection failed: 451", "tunnel connection failed: 452", "tunnel connection failed: 453", "tunnel connection failed: 454", "tunnel connection failed: 455", "tunnel connection failed: 456", "tunnel connection failed: 457", "tunnel connection failed: 458", "tunnel connection failed: 459", "tunnel connection failed: 460", "tunnel connection failed: 461", "tunnel connection failed: 462", "tunnel connection failed: 463", "tunnel connection failed: 464", "tunnel connection failed: 465", "tunnel connection failed: 466", "tunnel connection failed: 467", "tunnel connection failed: 468", "tunnel connection failed: 469", "tunnel connection failed: 470", "tunnel connection failed: 471", "tunnel connection failed: 472", "tunnel connection failed: 473", "tunnel connection failed: 474", "tunnel connection failed: 475", "tunnel connection failed: 476", "tunnel connection failed: 477", "tunnel connection failed: 478", "tunnel connection failed: 479", "tunnel connection failed: 480", "tunnel connection failed: 481", "tunnel connection failed: 482", "tunnel connection failed: 483", "tunnel connection failed: 484", "tunnel connection failed: 485", "tunnel connection failed: 486", "tunnel connection failed: 487", "tunnel connection failed: 488", "tunnel connection failed: 489", "tunnel connection failed: 490", "tunnel connection failed: 491", "tunnel connection failed: 492", "tunnel connection failed: 493", "tunnel connection failed: 494", "tunnel connection failed: 495", "tunnel connection failed: 496", "tunnel connection failed: 497", "tunnel connection failed: 498", "tunnel connection failed: 499"}}}, {Expr: "CERTIFICATE_VERIFY_FAILED", Need: [][]string{[]string{"certificate_verify_failed"}}}},
 		Why:      "the download broke off",
 		Source:   "pip's messages",
 		Examples: []ruleset.Example{{Argv: []string{"pip", "install", "x"}, Exit: 2, Stderr: "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='files', port=443): Read timed out."}},
 	}}
 }
 
-func rules133() []ruleset.Rule {
+func rules134() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "playwright/browser-missing",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Executable doesn.t exist at", Need: [][]string{[]string{"executable doesn"}, []string{"t exist at"}}}, {Expr: "npx playwright install", Need: [][]string{[]string{"npx playwright install"}}}, {Expr: "Host system is missing dependencies", Need: [][]string{[]string{"host system is missing dependencies"}}}, {Expr: "Missing dependencies", Need: [][]string{[]string{"missing dependencies"}}}, {Expr: "browsers? .{0,40}not installed", Need: [][]string{[]string{"not installed"}, []string{"browser ", "browsers "}}}},
@@ -7112,7 +7200,7 @@ func rules133() []ruleset.Rule {
 	}}
 }
 
-func rules134() []ruleset.Rule {
+func rules135() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "pnpm/rate-limited",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "ERR_PNPM_FETCH_429", Need: [][]string{[]string{"err_pnpm_fetch_429"}}}},
@@ -7194,7 +7282,7 @@ func rules134() []ruleset.Rule {
 	}}
 }
 
-func rules135() []ruleset.Rule {
+func rules136() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "poetry/no-solution",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "version solving failed", Need: [][]string{[]string{"version solving failed"}}}, {Expr: "Could not find a matching version of package", Need: [][]string{[]string{"could not find a matching version of package"}}}, {Expr: "Unable to find installation candidates for", Need: [][]string{[]string{"unable to find installation candidates for"}}}, {Expr: "doesn.t match any versions", Need: [][]string{[]string{"t match any versions"}, []string{"doesn"}}}, {Expr: "Package .{1,80} not found\\b", Need: [][]string{[]string{"package "}, []string{" not found"}}}, {Expr: "Unable to find a compatible version", Need: [][]string{[]string{"unable to find a compatible version"}}}},
@@ -7268,7 +7356,7 @@ func rules135() []ruleset.Rule {
 	}}
 }
 
-func rules136() []ruleset.Rule {
+func rules137() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "psql/connection",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "could not connect to server", Need: [][]string{[]string{"could not connect to server"}}}, {Expr: "connection to server .{1,200} failed: (?:Connection refused|Connection timed|No route|timeout|server closed|could not receive|SSL SYSCALL|Network|No such file)", Need: [][]string{[]string{"connection to server "}, []string{" failed: connection refused", " failed: connection timed", " failed: could not receive", " failed: network", " failed: no route", " failed: no such file", " failed: server closed", " failed: ssl syscall", " failed: timeout"}}}, {Expr: "Is the server running", Need: [][]string{[]string{"is the server running"}}}},
@@ -7294,7 +7382,7 @@ func rules136() []ruleset.Rule {
 	}}
 }
 
-func rules137() []ruleset.Rule {
+func rules138() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "pulumi/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "stack is currently locked by", Need: [][]string{[]string{"stack is currently locked by"}}}, {Expr: "Another update is currently in progress", Need: [][]string{[]string{"another update is currently in progress"}}}, {Expr: "\\[409\\] Conflict: Another update", Need: [][]string{[]string{"[409] conflict: another update"}}}},
@@ -7339,7 +7427,7 @@ func rules137() []ruleset.Rule {
 	}}
 }
 
-func rules138() []ruleset.Rule {
+func rules139() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "puppet/catalog",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Evaluation Error", Need: [][]string{[]string{"evaluation error"}}}, {Expr: "Could not find (?:class|template|resource|dependency|node)", Need: [][]string{[]string{"could not find class", "could not find dependency", "could not find node", "could not find resource", "could not find template"}}}, {Expr: "Unknown (?:resource type|variable|function)", Need: [][]string{[]string{"unknown function", "unknown resource type", "unknown variable"}}}, {Expr: "Duplicate declaration", Need: [][]string{[]string{"duplicate declaration"}}}, {Expr: "Syntax error at", Need: [][]string{[]string{"syntax error at"}}}, {Expr: "Could not compile", Need: [][]string{[]string{"could not compile"}}}},
@@ -7357,7 +7445,7 @@ func rules138() []ruleset.Rule {
 	}}
 }
 
-func rules139() []ruleset.Rule {
+func rules140() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "pytest/failed",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 6, Hi: 6}},
@@ -7396,7 +7484,7 @@ func rules139() []ruleset.Rule {
 	}}
 }
 
-func rules140() []ruleset.Rule {
+func rules141() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "python/no-script",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 2, Hi: 2}},
@@ -7407,7 +7495,7 @@ func rules140() []ruleset.Rule {
 	}}
 }
 
-func rules141() []ruleset.Rule {
+func rules142() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rabbitmqadmin/unreached",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Could not connect: ", Need: [][]string{[]string{"could not connect: "}}}},
@@ -7436,7 +7524,7 @@ func rules141() []ruleset.Rule {
 	}}
 }
 
-func rules142() []ruleset.Rule {
+func rules143() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rabbitmqctl/node-away",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "unable to perform an operation on node", Need: [][]string{[]string{"unable to perform an operation on node"}}}, {Expr: "unable to connect to node", Need: [][]string{[]string{"unable to connect to node"}}}, {Expr: "nodedown", Need: [][]string{[]string{"nodedown"}}}, {Expr: "not running on node", Need: [][]string{[]string{"not running on node"}}}},
@@ -7454,7 +7542,7 @@ func rules142() []ruleset.Rule {
 	}}
 }
 
-func rules143() []ruleset.Rule {
+func rules144() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rake/task",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Don't know how to build task", Need: [][]string{[]string{"don't know how to build task"}}}, {Expr: "No Rakefile found", Need: [][]string{[]string{"no rakefile found"}}}, {Expr: "Unrecognized command .{1,80}rails", Need: [][]string{[]string{"unrecognized command "}, []string{"rails"}}}},
@@ -7470,7 +7558,7 @@ func rules143() []ruleset.Rule {
 	}}
 }
 
-func rules144() []ruleset.Rule {
+func rules145() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rclone/directory",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 3, Hi: 3}},
@@ -7549,7 +7637,7 @@ func rules144() []ruleset.Rule {
 	}}
 }
 
-func rules145() []ruleset.Rule {
+func rules146() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "redis-cli/not-ready",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{}, {Lo: 1, Hi: 1}},
@@ -7597,7 +7685,7 @@ func rules145() []ruleset.Rule {
 	}}
 }
 
-func rules146() []ruleset.Rule {
+func rules147() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "restic/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "repository is already locked", Need: [][]string{[]string{"repository is already locked"}}}, {Expr: "unable to create lock in backend: (?:repository|circuit)", Need: [][]string{[]string{"unable to create lock in backend: circuit", "unable to create lock in backend: repository"}}}, {Expr: "already locked exclusively", Need: [][]string{[]string{"already locked exclusively"}}}, {Expr: "Failed to lock", Need: [][]string{[]string{"failed to lock"}}}},
@@ -7659,7 +7747,7 @@ func rules146() []ruleset.Rule {
 	}}
 }
 
-func rules147() []ruleset.Rule {
+func rules148() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rsnapshot/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Lockfile .{1,200} exists and so does its process", Need: [][]string{[]string{"lockfile "}, []string{" exists and so does its process"}}}, {Expr: "Could not write lockfile .{1,200}: File exists", Need: [][]string{[]string{"could not write lockfile "}, []string{": file exists"}}}},
@@ -7691,7 +7779,7 @@ func rules147() []ruleset.Rule {
 	}}
 }
 
-func rules148() []ruleset.Rule {
+func rules149() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "rsync/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}, {Lo: 4, Hi: 4}, {Lo: 6, Hi: 6}},
@@ -7766,7 +7854,7 @@ func rules148() []ruleset.Rule {
 	}}
 }
 
-func rules149() []ruleset.Rule {
+func rules150() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ruby/load",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "No such file or directory -- ", Need: [][]string{[]string{"no such file or directory -- "}}}},
@@ -7776,7 +7864,7 @@ func rules149() []ruleset.Rule {
 	}}
 }
 
-func rules150() []ruleset.Rule {
+func rules151() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "s3cmd/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 64, Hi: 64}},
@@ -7838,7 +7926,7 @@ func rules150() []ruleset.Rule {
 	}}
 }
 
-func rules151() []ruleset.Rule {
+func rules152() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "salt/no-return",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Minion did not return", Need: [][]string{[]string{"minion did not return"}}}, {Expr: "No minions matched", Need: [][]string{[]string{"no minions matched"}}}, {Expr: "SaltReqTimeoutError", Need: [][]string{[]string{"saltreqtimeouterror"}}}, {Expr: "Salt request timed out", Need: [][]string{[]string{"salt request timed out"}}}, {Expr: "master is not responding", Need: [][]string{[]string{"master is not responding"}}}, {Expr: "No return received", Need: [][]string{[]string{"no return received"}}}},
@@ -7863,7 +7951,7 @@ func rules151() []ruleset.Rule {
 	}}
 }
 
-func rules152() []ruleset.Rule {
+func rules153() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sbatch/unsure",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Socket timed out on send/recv", Need: [][]string{[]string{"socket timed out on send/recv"}}}, {Expr: "Zero Bytes were transmitted or received", Need: [][]string{[]string{"zero bytes were transmitted or received"}}}, {Expr: "Communication connection failure", Need: [][]string{[]string{"communication connection failure"}}}, {Expr: "error communicating with", Need: [][]string{[]string{"error communicating with"}}}},
@@ -7886,7 +7974,7 @@ func rules152() []ruleset.Rule {
 	}}
 }
 
-func rules153() []ruleset.Rule {
+func rules154() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "scp/remote-file",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "(?:scp|sftp|remote|stat|open|dest|realpath|mkdir|opendir|upload|download).{1,300}(?:No such file|Failure|not a (?:regular|directory)|failed to upload|failed to download|File .{1,200} not found)", Need: [][]string{[]string{" not found", "ailed to download", "ailed to upload", "failure", "no such file", "not a directory", "not a regular"}, []string{"dest", "download", "mkdir", "open", "opendir", "realpath", "remote", "scp", "sftp", "stat", "upload"}}}},
@@ -7904,7 +7992,7 @@ func rules153() []ruleset.Rule {
 	}}
 }
 
-func rules154() []ruleset.Rule {
+func rules155() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sendmail/later",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 75, Hi: 75}},
@@ -7935,7 +8023,7 @@ func rules154() []ruleset.Rule {
 	}}
 }
 
-func rules155() []ruleset.Rule {
+func rules156() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sh/missing-script",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 126, Hi: 126}, {Lo: 127, Hi: 127}},
@@ -7946,7 +8034,7 @@ func rules155() []ruleset.Rule {
 	}}
 }
 
-func rules156() []ruleset.Rule {
+func rules157() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "skopeo/image",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "manifest unknown", Need: [][]string{[]string{"manifest unknown"}}}, {Expr: "name unknown", Need: [][]string{[]string{"name unknown"}}}, {Expr: "reading manifest .{1,200} not found", Need: [][]string{[]string{"reading manifest "}, []string{" not found"}}}, {Expr: "no image found in (?:manifest list|image index)", Need: [][]string{[]string{"no image found in image index", "no image found in manifest list"}}}},
@@ -7957,7 +8045,7 @@ func rules156() []ruleset.Rule {
 	}}
 }
 
-func rules157() []ruleset.Rule {
+func rules158() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "smartctl/usage",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}},
@@ -7981,7 +8069,7 @@ func rules157() []ruleset.Rule {
 	}}
 }
 
-func rules158() []ruleset.Rule {
+func rules159() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "snap/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "change in progress", Need: [][]string{[]string{"change in progress"}}}, {Expr: "too early for operation", Need: [][]string{[]string{"too early for operation"}}}, {Expr: "device not yet seeded", Need: [][]string{[]string{"device not yet seeded"}}}, {Expr: "snapd is about to reboot", Need: [][]string{[]string{"snapd is about to reboot"}}}, {Expr: "cannot communicate with server", Need: [][]string{[]string{"cannot communicate with server"}}}},
@@ -8004,7 +8092,7 @@ func rules158() []ruleset.Rule {
 	}}
 }
 
-func rules159() []ruleset.Rule {
+func rules160() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sops/damaged",
 		Class:    "permanent",
 		Exit:     []ruleset.Range{{Lo: 24, Hi: 24}, {Lo: 25, Hi: 25}, {Lo: 51, Hi: 51}, {Lo: 52, Hi: 52}},
@@ -8027,7 +8115,7 @@ func rules159() []ruleset.Rule {
 	}}
 }
 
-func rules160() []ruleset.Rule {
+func rules161() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sqlcmd/lost",
 		Class:        "transient",
 		Output:       ruleset.Pattern{{Expr: "Communication link failure", Need: [][]string{[]string{"communication link failure"}}}, {Expr: "TCP Provider: (?:Error code 0x(?:68|20|2746|274C)|An existing connection|The semaphore timeout)", Need: [][]string{[]string{"tcp provider: an existing connection", "tcp provider: error code 0x20", "tcp provider: error code 0x2746", "tcp provider: error code 0x274c", "tcp provider: error code 0x68", "tcp provider: the semaphore timeout"}}}, {Expr: "ORA-(?:03113|03114|03135|12537|12547|12570|12571|02396|01033|01089|01090)\\b", Need: [][]string{[]string{"ora-01033", "ora-01089", "ora-01090", "ora-02396", "ora-03113", "ora-03114", "ora-03135", "ora-12537", "ora-12547", "ora-12570", "ora-12571"}}}, {Expr: "Query timeout expired", Need: [][]string{[]string{"query timeout expired"}}}, {Expr: "session .{0,40}(?:has been )?(?:killed|terminated)", Need: [][]string{[]string{"session "}, []string{"has been killed", "has been terminated", "killed", "terminated"}}}},
@@ -8070,7 +8158,7 @@ func rules160() []ruleset.Rule {
 	}}
 }
 
-func rules161() []ruleset.Rule {
+func rules162() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sqlite3/locked",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "database (?:table )?is locked", Need: [][]string{[]string{"database is locked", "database table is locked"}}}},
@@ -8112,7 +8200,7 @@ func rules161() []ruleset.Rule {
 	}}
 }
 
-func rules162() []ruleset.Rule {
+func rules163() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "ssh/host-key",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Host key verification failed", Need: [][]string{[]string{"host key verification failed"}}}, {Expr: "and you have requested strict checking", Need: [][]string{[]string{"and you have requested strict checking"}}}},
@@ -8200,7 +8288,7 @@ func rules162() []ruleset.Rule {
 	}}
 }
 
-func rules163() []ruleset.Rule {
+func rules164() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "sudo/refused",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "sudo: (?:a password is required|a terminal is required|no tty present|unknown user|\\d+ incorrect password|sorry)", Need: [][]string{[]string{"sudo: "}, []string{" incorrect password", "a password is required", "a terminal is required", "no tty present", "sorry", "unknown user"}}}, {Expr: "is not in the sudoers", Need: [][]string{[]string{"is not in the sudoers"}}}, {Expr: "is not allowed to (?:run|execute)", Need: [][]string{[]string{"is not allowed to execute", "is not allowed to run"}}}, {Expr: "doas: (?:Operation not permitted|Auth)", Need: [][]string{[]string{"doas: auth", "doas: operation not permitted"}}}, {Expr: "su: (?:Authentication|must be)", Need: [][]string{[]string{"su: authentication", "su: must be"}}}, {Expr: "no new privileges", Need: [][]string{[]string{"no new privileges"}}}},
@@ -8210,7 +8298,7 @@ func rules163() []ruleset.Rule {
 	}}
 }
 
-func rules164() []ruleset.Rule {
+func rules165() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "svn/no-connection",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "E170013", Need: [][]string{[]string{"e170013"}}}},
@@ -8292,7 +8380,7 @@ func rules164() []ruleset.Rule {
 	}}
 }
 
-func rules165() []ruleset.Rule {
+func rules166() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "swaks/sent",
 		Class:    "ambiguous",
 		Exit:     []ruleset.Range{{Lo: 27, Hi: 27}},
@@ -8346,7 +8434,7 @@ func rules165() []ruleset.Rule {
 	}}
 }
 
-func rules166() []ruleset.Rule {
+func rules167() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "swift/manifest",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "could not find Package\\.swift", Need: [][]string{[]string{"could not find package.swift"}}}, {Expr: "using Swift tools version .{1,40} but the installed version", Need: [][]string{[]string{"using swift tools version "}, []string{" but the installed version"}}}},
@@ -8364,7 +8452,7 @@ func rules166() []ruleset.Rule {
 	}}
 }
 
-func rules167() []ruleset.Rule {
+func rules168() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "systemctl/no-systemd",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "System has not been booted with systemd", Need: [][]string{[]string{"system has not been booted with systemd"}}}, {Expr: "Failed to connect to (?:system scope |user scope )?bus: (?:Host is down|No such file|No medium found|Operation not permitted|.{0,40}XDG_RUNTIME_DIR)", Need: [][]string{[]string{"failed to connect to bus: ", "failed to connect to system scope bus: ", "failed to connect to user scope bus: "}, []string{"host is down", "no medium found", "no such file", "operation not permitted", "xdg_runtime_dir"}}}, {Expr: "DBUS_SESSION_BUS_ADDRESS", Need: [][]string{[]string{"dbus_session_bus_address"}}}},
@@ -8437,7 +8525,31 @@ func rules167() []ruleset.Rule {
 	}}
 }
 
-func rules168() []ruleset.Rule {
+func rules169() []ruleset.Rule {
+	return []ruleset.Rule{{ID: "tar/changed",
+		Class:    "transient",
+		Exit:     []ruleset.Range{{Lo: 1, Hi: 1}},
+		Output:   ruleset.Pattern{{Expr: "file changed as we read it", Need: [][]string{[]string{"file changed as we read it"}}}, {Expr: "File removed before we read it", Need: [][]string{[]string{"file removed before we read it"}}}},
+		Why:      "a file changed while it was read",
+		Source:   "tar(1), RETURN VALUE",
+		Examples: []ruleset.Example{{Argv: []string{"tar", "czf", "b.tgz", "/var/log"}, Exit: 1, Stderr: "tar: Removing leading `/' from member names\ntar: /var/log/syslog: file changed as we read it"}},
+	}, {ID: "tar/archive",
+		Class:    "permanent",
+		Output:   ruleset.Pattern{{Expr: "Unexpected EOF in archive", Need: [][]string{[]string{"unexpected eof in archive"}}}, {Expr: "does not look like a tar archive", Need: [][]string{[]string{"does not look like a tar archive"}}}, {Expr: "Not found in archive", Need: [][]string{[]string{"not found in archive"}}}, {Expr: "not in gzip format", Need: [][]string{[]string{"not in gzip format"}}}},
+		Why:      "the archive is damaged, cut short, or does not hold what was asked for",
+		Source:   "the message catalogue of GNU tar",
+		Examples: []ruleset.Example{{Argv: []string{"tar", "xzf", "a.tgz"}, Exit: 2, Stderr: "gzip: stdin: unexpected end of file\ntar: Unexpected EOF in archive\ntar: Error is not recoverable: exiting now"}},
+	}, {ID: "tar/ended",
+		Class:    "permanent",
+		Output:   ruleset.Pattern{{Expr: "Error is not recoverable", Need: [][]string{[]string{"error is not recoverable"}}}, {Expr: "Child returned status", Need: [][]string{[]string{"child returned status"}}}, {Expr: "Exiting with failure status", Need: [][]string{[]string{"exiting with failure status"}}}},
+		Rank:     2,
+		Why:      "tar gave up, the lines before say why",
+		Source:   "the message catalogue of GNU tar",
+		Examples: []ruleset.Example{{Argv: []string{"tar", "xzf", "a.tgz"}, Exit: 2, Stderr: "tar: Child returned status 1"}},
+	}}
+}
+
+func rules170() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "terraform/aborted",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "OperationAborted: A conflicting", Need: [][]string{[]string{"operationaborted: a conflicting"}}}, {Expr: "IncorrectInstanceState: ", Need: [][]string{[]string{"incorrectinstancestate: "}}}, {Expr: "ConcurrentModification\\w*: ", Need: [][]string{[]string{"concurrentmodification"}, []string{": "}}}, {Expr: "OperationInProgress\\w*: ", Need: [][]string{[]string{"operationinprogress"}, []string{": "}}}, {Expr: "ResourceInUseException: .{0,120}(?:creating|updating|in progress)", Need: [][]string{[]string{"resourceinuseexception: "}, []string{"creating", "in progress", "updating"}}}},
@@ -8524,7 +8636,7 @@ func rules168() []ruleset.Rule {
 	}}
 }
 
-func rules169() []ruleset.Rule {
+func rules171() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "timeout/expired",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 124, Hi: 124}},
@@ -8543,7 +8655,7 @@ func rules169() []ruleset.Rule {
 	}}
 }
 
-func rules170() []ruleset.Rule {
+func rules172() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "trivy/findings",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Total: [1-9]\\d* \\((?:UNKNOWN|LOW|MEDIUM|HIGH|CRITICAL)", Need: [][]string{[]string{"total: 1", "total: 2", "total: 3", "total: 4", "total: 5", "total: 6", "total: 7", "total: 8", "total: 9"}, []string{" (critical", " (high", " (low", " (medium", " (unknown"}}}, {Expr: "discovered vulnerabilities at or above", Need: [][]string{[]string{"discovered vulnerabilities at or above"}}}, {Expr: "Found [1-9]\\d* known vulnerabilit", Need: [][]string{[]string{" known vulnerabilit"}, []string{"found 1", "found 2", "found 3", "found 4", "found 5", "found 6", "found 7", "found 8", "found 9"}}}, {Expr: "[1-9]\\d* vulnerabilit(?:y|ies) found", Need: [][]string{[]string{" vulnerabilities found", " vulnerability found"}}}, {Expr: "leaks found: [1-9]", Need: [][]string{[]string{"leaks found: 1", "leaks found: 2", "leaks found: 3", "leaks found: 4", "leaks found: 5", "leaks found: 6", "leaks found: 7", "leaks found: 8", "leaks found: 9"}}}, {Expr: "Your code is affected by [1-9]", Need: [][]string{[]string{"your code is affected by 1", "your code is affected by 2", "your code is affected by 3", "your code is affected by 4", "your code is affected by 5", "your code is affected by 6", "your code is affected by 7", "your code is affected by 8", "your code is affected by 9"}}}},
@@ -8553,7 +8665,7 @@ func rules170() []ruleset.Rule {
 	}}
 }
 
-func rules171() []ruleset.Rule {
+func rules173() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "twine/exists",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "File already exists", Need: [][]string{[]string{"file already exists"}}}, {Expr: "HTTPError: (400|409|410|413|422)\\b", Need: [][]string{[]string{"httperror: 400", "httperror: 409", "httperror: 410", "httperror: 413", "httperror: 422"}}}, {Expr: "filename .{0,40}already been used", Need: [][]string{[]string{"filename "}, []string{"already been used"}}}},
@@ -8588,7 +8700,7 @@ func rules171() []ruleset.Rule {
 	}}
 }
 
-func rules172() []ruleset.Rule {
+func rules174() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "uv/no-solution",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "No solution found when resolving", Need: [][]string{[]string{"no solution found when resolving"}}}, {Expr: "requirements are unsatisfiable", Need: [][]string{[]string{"requirements are unsatisfiable"}}}, {Expr: "was not found in the package registry", Need: [][]string{[]string{"was not found in the package registry"}}}, {Expr: "there (is|are) no versions? of", Need: [][]string{[]string{"there are no version of", "there are no versions of", "there is no version of", "there is no versions of"}}}, {Expr: "Distribution not found at", Need: [][]string{[]string{"distribution not found at"}}}},
@@ -8675,7 +8787,7 @@ func rules172() []ruleset.Rule {
 	}}
 }
 
-func rules173() []ruleset.Rule {
+func rules175() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "vagrant/machine-lock",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "another process is already executing an action on the machine", Need: [][]string{[]string{"another process is already executing an action on the machine"}}}},
@@ -8691,7 +8803,7 @@ func rules173() []ruleset.Rule {
 	}}
 }
 
-func rules174() []ruleset.Rule {
+func rules176() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "vault/sealed",
 		Class:    "config",
 		Output:   ruleset.Pattern{{Expr: "Vault is sealed", Need: [][]string{[]string{"vault is sealed"}}}, {Expr: "server is not (?:yet )?initiali[sz]ed", Need: [][]string{[]string{"server is not initialised", "server is not initialized", "server is not initialiſed", "server is not yet initialised", "server is not yet initialized", "server is not yet initialiſed"}}}},
@@ -8735,7 +8847,7 @@ func rules174() []ruleset.Rule {
 	}}
 }
 
-func rules175() []ruleset.Rule {
+func rules177() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "wget/network",
 		Class:        "transient",
 		Exit:         []ruleset.Range{{Lo: 4, Hi: 4}},
@@ -8825,7 +8937,7 @@ func rules175() []ruleset.Rule {
 	}}
 }
 
-func rules176() []ruleset.Rule {
+func rules178() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "xargs/no-program",
 		Class:    "config",
 		Exit:     []ruleset.Range{{Lo: 126, Hi: 126}, {Lo: 127, Hi: 127}},
@@ -8836,7 +8948,7 @@ func rules176() []ruleset.Rule {
 	}}
 }
 
-func rules177() []ruleset.Rule {
+func rules179() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "xcodebuild/simulator",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Unable to boot (device|the Simulator)", Need: [][]string{[]string{"unable to boot device", "unable to boot the simulator"}}}, {Expr: "waiting .{0,20}for (the )?simulator", Need: [][]string{[]string{"waiting "}, []string{"for simulator", "for the simulator"}}}, {Expr: "DTXProxyChannel", Need: [][]string{[]string{"dtxproxychannel"}}}, {Expr: "peer refused channel request", Need: [][]string{[]string{"peer refused channel request"}}}, {Expr: "finished bootstrapping", Need: [][]string{[]string{"finished bootstrapping"}}}, {Expr: "test runner (failed to initialize|hung|exited)", Need: [][]string{[]string{"test runner exited", "test runner failed to initialize", "test runner hung"}}}, {Expr: "communication with the test runner", Need: [][]string{[]string{"communication with the test runner"}}}, {Expr: "Lost connection to the (application|device|test)", Need: [][]string{[]string{"lost connection to the application", "lost connection to the device", "lost connection to the test"}}}, {Expr: "Failed to (launch|background) test runner", Need: [][]string{[]string{"failed to background test runner", "failed to launch test runner"}}}, {Expr: "Simulator device failed to", Need: [][]string{[]string{"simulator device failed to"}}}, {Expr: "CoreSimulatorService connection", Need: [][]string{[]string{"coresimulatorservice connection"}}}, {Expr: "timed out while (launching|enabling|preparing)", Need: [][]string{[]string{"timed out while enabling", "timed out while launching", "timed out while preparing"}}}, {Expr: "Device is busy", Need: [][]string{[]string{"device is busy"}}}},
@@ -8920,7 +9032,7 @@ func rules177() []ruleset.Rule {
 	}}
 }
 
-func rules178() []ruleset.Rule {
+func rules180() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "yarn/rate-limited",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "Response Code: 429", Need: [][]string{[]string{"response code: 429"}}}, {Expr: "Request failed \\\\?\"429", Need: [][]string{[]string{"request failed \"429", "request failed \\\"429"}}}},
@@ -9007,7 +9119,7 @@ func rules178() []ruleset.Rule {
 	}}
 }
 
-func rules179() []ruleset.Rule {
+func rules181() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "yt-dlp/gone",
 		Class:    "permanent",
 		Output:   ruleset.Pattern{{Expr: "Video unavailable", Need: [][]string{[]string{"video unavailable"}}}, {Expr: "This video (is (not available|unavailable|no longer|private)|has been removed)", Need: [][]string{[]string{"this video has been removed", "this video is no longer", "this video is not available", "this video is private", "this video is unavailable"}}}, {Expr: "Private video", Need: [][]string{[]string{"private video"}}}, {Expr: "has been terminated", Need: [][]string{[]string{"has been terminated"}}}, {Expr: "Unsupported URL", Need: [][]string{[]string{"unsupported url"}}}, {Expr: "Requested format is not available", Need: [][]string{[]string{"requested format is not available"}}}, {Expr: "No video formats found", Need: [][]string{[]string{"no video formats found"}}}, {Expr: "not available in your (country|location)", Need: [][]string{[]string{"not available in your country", "not available in your location"}}}, {Expr: "geo.?restrict", Need: [][]string{[]string{"restrict"}, []string{"geo"}}}, {Expr: "is DRM protected", Need: [][]string{[]string{"is drm protected"}}}, {Expr: "copyright", Need: [][]string{[]string{"copyright"}}}, {Expr: "no suitable formats", Need: [][]string{[]string{"no suitable formats"}}}, {Expr: "Unable to extract", Need: [][]string{[]string{"unable to extract"}}}, {Expr: "HTTP Error (404|410|416)", Need: [][]string{[]string{"http error 404", "http error 410", "http error 416"}}}, {Expr: "The uploader has not made", Need: [][]string{[]string{"the uploader has not made"}}}},
@@ -9071,7 +9183,7 @@ func rules179() []ruleset.Rule {
 	}}
 }
 
-func rules180() []ruleset.Rule {
+func rules182() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "zfs/busy",
 		Class:    "transient",
 		Output:   ruleset.Pattern{{Expr: "(?:dataset|pool) is busy", Need: [][]string{[]string{"dataset is busy", "pool is busy"}}}, {Expr: "pool or dataset is busy", Need: [][]string{[]string{"pool or dataset is busy"}}}},
@@ -9087,7 +9199,7 @@ func rules180() []ruleset.Rule {
 	}}
 }
 
-func rules181() []ruleset.Rule {
+func rules183() []ruleset.Rule {
 	return []ruleset.Rule{{ID: "zypper/locked",
 		Class:    "transient",
 		Exit:     []ruleset.Range{{Lo: 7, Hi: 7}},
