@@ -288,17 +288,17 @@ func (m *matcher) statusFits(r *ruleset.Rule) bool {
 }
 
 func (m *matcher) textFits(r *ruleset.Rule, got *match) bool {
+	for _, p := range r.And { // first, as these words are the rarer ones
+		if !m.find(p, true, true, nil) {
+			return false
+		}
+	}
 	for _, want := range [...]struct {
 		p      ruleset.Pattern
 		stderr bool
 		stdout bool
 	}{{r.Stderr, true, false}, {r.Stdout, false, true}, {r.Output, true, true}} {
 		if len(want.p) > 0 && !m.find(want.p, want.stderr, want.stdout, got) {
-			return false
-		}
-	}
-	for _, p := range r.And {
-		if !m.find(p, true, true, nil) {
 			return false
 		}
 	}

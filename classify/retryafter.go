@@ -45,7 +45,7 @@ func statements() []statement {
 		{literalPattern(`x-ratelimit-reset-after`+quote+`\s*[:=]\s*`+quote+`(\d+(?:\.\d+)?)`, "reset-after"), inUnits(time.Second)},
 		{literalPattern(`(?:try|retry)(?: (?:again|this|the|your|request|requests|operation|it|call|message|please))* (?:in|after)(?: about| approximately| at least)? ['"]?`+quantity, "retry", "try again", "try after", "try in"), asQuantity},
 		{literalPattern(`(?:wait|waiting)(?: for)?(?: about| at least| another)? `+quantity+`(?:before|and (?:try|retry)|then|until|to )`, "wait"), asQuantity},
-		{literalPattern(`(?:available again|(?:resets?|lifted|refill\w*)(?: again)?) in `+quantity, "available again", "reset", "lifted", "refill"), asQuantity},
+		{literalPattern(`(?:(?:available again|expected (?:to be )?available|(?:resets?|lifted|refill\w*)(?: again)?) in|time to availability:) `+quantity, "available again", "expected", "availability", "reset", "lifted", "refill"), asQuantity},
 		{literalPattern(`a wait of (\d+) seconds is required`, "a wait of"), inUnits(time.Second)},
 		{literalPattern(`flood_(?:premium_)?wait_(\d+)`, "flood_"), inUnits(time.Second)},
 		{literalPattern(`(?:retry|try again) after (\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d(?:\.\d+)?\s?(?:z|utc|gmt|[+-]\d\d:?\d\d)?)`, "retry after", "try again after"), asTimestamp},
