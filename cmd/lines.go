@@ -15,7 +15,6 @@ import (
 	"github.com/fatih/color"
 	"github.com/mattn/go-isatty"
 
-	"github.com/retryx/retryx/classify"
 	"github.com/retryx/retryx/exec"
 )
 
@@ -32,8 +31,8 @@ type lines struct {
 	streams  *streams
 	ci       annotator
 	budget   func() string // what there is to say about the budget, once
-	effect   classify.Effect
-	said     bool // a retry line was written
+	unclear  bool          // nobody knows or said whether the command may be repeated
+	said     bool          // a retry line was written
 	counting bool
 }
 
@@ -111,7 +110,7 @@ func (l *lines) advise() {
 	if text := l.budget(); text != "" {
 		l.line(text)
 	}
-	if l.effect == classify.EffectUnknown {
+	if l.unclear {
 		l.line("what this command does is not known, so a write that may have happened is repeated; say --effect read, repeatable or write")
 	}
 }

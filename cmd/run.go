@@ -349,7 +349,7 @@ func (inv *invocation) lines(c *child) *lines {
 	return &lines{
 		w: &inv.voice, quiet: s.quiet, verbose: s.verbose, screen: isScreen(w, inv.vars),
 		paint: newPainter(s.color, w, inv.vars), redact: inv.redact, streams: c.streams,
-		effect: inv.effect(), ci: newAnnotator(s.ci, &inv.voice, inv.vars),
+		unclear: inv.effect() == classify.EffectUnknown && !s.idempotent, ci: newAnnotator(s.ci, &inv.voice, inv.vars),
 		budget: inv.unpayable,
 	}
 }
