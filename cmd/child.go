@@ -126,8 +126,10 @@ func (c *child) Judge(r exec.Result, timedOut bool) exec.Verdict {
 		h.forgetOurEnd()
 	}
 	v := c.judge(r, timedOut, h)
-	c.told = h.told
-	v.Nested, v.Counted = nested, c.guard != "" && slices.Contains(h.told, c.guard)
+	if c.told = h.told; !v.Succeeded {
+		c.told = h.toldFailed // a success below is not what failed
+	}
+	v.Nested, v.Counted = nested, c.guard != "" && slices.Contains(c.told, c.guard)
 	for _, w := range h.warnings {
 		c.streams.warn(w)
 	}

@@ -45,7 +45,8 @@ type hint struct {
 	reason     string
 	stop       bool
 	nested     *nestedOutcome
-	told       []string // budgets whose breaker has heard of the attempt from below
+	told       []string // budgets whose breaker has heard from below
+	toldFailed []string // those that have heard of a failure
 	warnings   []string
 }
 
@@ -219,8 +220,12 @@ func (h *hint) set(name, value string) {
 		}
 		h.nested = &n
 		for _, name := range n.Breakers {
-			if _, err := budget.ParseName(name); err == nil && !slices.Contains(h.told, name) {
-				h.told = append(h.told, name)
+			if _, err := budget.ParseName(name); err != nil {
+				continue
+			}
+			h.told = append(h.told, name)
+			if exec.Label(n.Outcome) != exec.Success {
+				h.toldFailed = append(h.toldFailed, name)
 			}
 		}
 	default:

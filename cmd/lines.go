@@ -151,7 +151,7 @@ func (l *lines) rule(a exec.Attempt) string {
 // Counting shows on a screen how long the wait still is, in seconds that have
 // begun: the last of them is no "0s".
 func (l *lines) Counting(left time.Duration) {
-	if l.quiet || !l.screen {
+	if l.quiet || !l.screen || left <= 0 {
 		return
 	}
 	l.counting = true

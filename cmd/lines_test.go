@@ -10,13 +10,17 @@ import (
 
 func TestCountdown(t *testing.T) {
 	for left, want := range map[time.Duration]string{
+		0: "", -time.Millisecond: "", // the ticker was faster than the end of the wait
 		400 * time.Millisecond: "1s", time.Second: "1s", 1400 * time.Millisecond: "2s", 61 * time.Second: "1m1s",
 	} {
 		var out bytes.Buffer
 		l := &lines{w: &out, screen: true}
 		l.Counting(left)
 		l.WaitOver()
-		if got, want := out.String(), "\r\x1b[Kretryx: next attempt in "+want+"\r\x1b[K"; got != want {
+		if want != "" {
+			want = "\r\x1b[Kretryx: next attempt in " + want + "\r\x1b[K"
+		}
+		if got := out.String(); got != want {
 			t.Errorf("Counting(%s) = %q, want %q", left, got, want)
 		}
 	}

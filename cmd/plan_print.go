@@ -46,7 +46,7 @@ type planDocument struct {
 	WorstStatedMS   *int64  `json:"worst_case_stated_ms"` // when every wait is stated, and as long as is allowed
 
 	Budgets  []plannedBudget  `json:"budgets"`
-	Breaker  *breakerDocument `json:"breaker"` // null: none was asked for, or a retryx above asks it
+	Breaker  *breakerDocument `json:"breaker"` // null: none was asked for, or a retryx above is its probe
 	End      plannedEnd       `json:"end"`
 	Advice   []string         `json:"advice"`
 	Warnings []string         `json:"warnings"`

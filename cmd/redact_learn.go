@@ -30,7 +30,7 @@ func (r *redactor) learn(value string) {
 		return
 	}
 	r.plain = append(r.plain, value)
-	r.remember(value, url.QueryEscape(value), url.PathEscape(value))
+	r.remember(value, url.QueryEscape(value), strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), url.PathEscape(value))
 	if strings.ContainsAny(value, "\"\\\n\t<>&'") || !isPlain(value) {
 		r.remember(quotedForms(value)...)
 	}

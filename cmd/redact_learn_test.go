@@ -81,8 +81,9 @@ func TestRedactorKnowsPartsOfSecrets(t *testing.T) {
 // in each language.
 func TestRedactorKnowsQuotedForms(t *testing.T) {
 	t.Parallel()
-	r := observing([]string{"env", `APP_PASSWORD=a"b\c'd&é9`, "app"})
+	r := observing([]string{"env", `APP_PASSWORD=a"b\c'd&é9`, "OTHER_PASSWORD=p@ss w&rd99", "app"})
 	for _, form := range []string{
+		"p%40ss%20w%26rd99", "p%40ss+w%26rd99", "p@ss%20w&rd99",
 		`a"b\c'd&é9`, `a\"b\\c'd\u0026é9`, `a\"b\\c'd&é9`, `a\"b\\c'd&\u00e99`, `a"b\c'd&amp;é9`, `a"b\c'\''d&é9`,
 		"a%22b%5Cc%27d%26%C3%A99",
 	} {

@@ -397,7 +397,7 @@ func (inv *invocation) finish(o *exec.Outcome, below []string) ending {
 	s := inv.settings
 	end := endingOf(o, s.success, os.Getpid() == 1)
 	o.Warnings = slices.Concat(inv.warnings, inv.ledger.Warnings(), o.Warnings)
-	if err := tellParent(inv.in.hint, o, inv.told(below)); err != nil {
+	if err := tellParent(inv.in.hint, o, inv.told(o, below)); err != nil {
 		o.Warnings = append(o.Warnings, "tell the retryx above: "+err.Error())
 	}
 	if len(s.hooks) > 0 {
@@ -425,11 +425,13 @@ func (inv *invocation) finish(o *exec.Outcome, below []string) ending {
 
 // told is the budgets whose breaker has heard of this run, from us or from below,
 // as far as the layer above means the same by their names.
-func (inv *invocation) told(below []string) []string {
-	switch m := inv.members; {
+func (inv *invocation) told(o *exec.Outcome, below []string) []string {
+	m := inv.members
+	counts := o.Last() != nil && (o.Label == exec.Success || o.Label == exec.RetryableFailure)
+	switch {
 	case !m.shared:
 		return nil
-	case m.guard == "" || slices.Contains(below, m.guard):
+	case !counts || m.guard == "" || slices.Contains(below, m.guard):
 		return below
 	default:
 		return append(slices.Clip(below), m.guard)

@@ -98,7 +98,6 @@ func (r *resolver) settings() (*settings, error) {
 }
 
 func (r *resolver) readPolicy(s *settings) {
-	before := len(r.problems)
 	p := exec.Policy{
 		MaxAttempts: int(r.integer("max-attempts", 1)),
 		Backoff: exec.Backoff{
@@ -112,7 +111,7 @@ func (r *resolver) readPolicy(s *settings) {
 		MinAttempt:    r.duration("min-attempt"),
 		Orphan:        exec.OrphanMode(r.choice("on-orphan")),
 	}
-	if p.Backoff.Max < p.Backoff.Delay && len(r.problems) == before { // else one may be none
+	if p.Backoff.Max < p.Backoff.Delay && r.wellFormed("delay", "max-delay") {
 		r.problem("max-delay", "must not be shorter than --delay: %s < %s", p.Backoff.Max, p.Backoff.Delay)
 	}
 	if v := r.text("deadline"); v != "" {
@@ -294,4 +293,12 @@ func (r *resolver) readReport(s *settings) {
 	s.color, s.ci = r.choice("color"), r.choice("ci")
 	s.redact = r.patterns("redact")
 	s.noJournal = r.toggle("no-journal")
+}
+
+// wellFormed reports whether the durations of these names can be compared.
+func (r *resolver) wellFormed(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		_, err := parseDuration(r.said(name))
+		return err != nil
+	})
 }

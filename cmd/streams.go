@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/mattn/go-isatty"
 
@@ -142,8 +144,9 @@ func sink(f *os.File, tee bool, spool *proc.Spool) proc.Sink {
 // after takes in how an attempt left its streams. Whether it failed is not known
 // yet: a limit or a rule may say so of one that exited with 0.
 func (s *streams) after(r exec.Result) exec.Result {
-	if s.inputErr = s.stdin.End(); s.inputErr != nil && !s.stdin.Fed() {
-		s.warn("no input: " + s.inputErr.Error()) // it may not have wanted any
+	s.inputErr = s.stdin.End()
+	if errors.Is(s.inputErr, syscall.EIO) && !s.stdin.Fed() { // a terminal that is another's now
+		s.warn("no input: " + s.inputErr.Error())
 		s.inputErr = nil
 	}
 	r.StdinConsumed, r.StdinErr = s.stdin.UsedUp(), s.stdin.Err()

@@ -526,45 +526,49 @@ func TestSettlement(t *testing.T) {
 
 // What an attempt is told of those before it, and what is kept of them.
 func TestManyAttempts(t *testing.T) {
-	const many = 100_000
+	for _, tt := range []struct{ many, head, tail int }{{2, 2, 0}, {50, 50, 0}, {51, 10, 40}, {100_000, 10, 40}} {
+		synctest.Test(t, func(t *testing.T) { manyAttempts(t, tt.many, tt.head, tt.tail) })
+	}
+}
+
+func manyAttempts(t *testing.T, many, head, end int) {
+	t.Helper()
 	tail := exec.Result{Stderr: []byte("no route"), Warnings: []string{"stderr_left_open"}}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(scene{
-			policy: with(hourly(), func(p *exec.Policy) {
-				p.MaxAttempts = many
-				p.Backoff = exec.Backoff{}
-			}),
-			attempts: []script{{startErr: nil, code: 1, result: tail}},
-		})
-		forgetful := &forgetfulStarter{w: w}
-		e := &exec.Engine{Policy: w.policy, Starter: forgetful, Judge: w, Budget: free{}, Rand: func() float64 { return 0 }}
-		out := e.Run()
-		if out.AttemptCount != many || out.Retries() != many-1 || out.Reason != exec.AttemptsExhausted {
-			t.Fatalf("Run() = %d attempts, %s, want %d, attempts_exhausted", out.AttemptCount, out.Reason, many)
-		}
-		var ns, want []int
-		for i, a := range out.Attempts {
-			ns = append(ns, a.N)
-			if last := i == len(out.Attempts)-1; (a.Result.Stderr != nil) != last {
-				t.Errorf("attempt %d keeps its tail: %v, want %v", a.N, !last, last)
-			}
-		}
-		for i := range 10 {
-			want = append(want, i+1)
-		}
-		for i := range 40 {
-			want = append(want, many-39+i)
-		}
-		if diff := cmp.Diff(want, ns); diff != "" {
-			t.Errorf("attempts kept (-want +got):\n%s", diff)
-		}
-		if !slices.Equal(out.Warnings, tail.Warnings) {
-			t.Errorf("Warnings = %q, want %q", out.Warnings, tail.Warnings)
-		}
-		if forgetful.wrong != "" {
-			t.Error(forgetful.wrong)
-		}
+	w := newWorld(scene{
+		policy: with(hourly(), func(p *exec.Policy) {
+			p.MaxAttempts = many
+			p.Backoff = exec.Backoff{}
+		}),
+		attempts: []script{{startErr: nil, code: 1, result: tail}},
 	})
+	forgetful := &forgetfulStarter{w: w}
+	e := &exec.Engine{Policy: w.policy, Starter: forgetful, Judge: w, Budget: free{}, Rand: func() float64 { return 0 }}
+	out := e.Run()
+	if out.AttemptCount != many || out.Retries() != many-1 || out.Reason != exec.AttemptsExhausted {
+		t.Fatalf("Run() = %d attempts, %s, want %d, attempts_exhausted", out.AttemptCount, out.Reason, many)
+	}
+	var ns, want []int
+	for i, a := range out.Attempts {
+		ns = append(ns, a.N)
+		if last := i == len(out.Attempts)-1; (a.Result.Stderr != nil) != last {
+			t.Errorf("attempt %d keeps its tail: %v, want %v", a.N, !last, last)
+		}
+	}
+	for i := range head {
+		want = append(want, i+1)
+	}
+	for i := range end {
+		want = append(want, many-end+1+i)
+	}
+	if diff := cmp.Diff(want, ns); diff != "" {
+		t.Errorf("attempts kept (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(out.Warnings, tail.Warnings) {
+		t.Errorf("Warnings = %q, want %q", out.Warnings, tail.Warnings)
+	}
+	if forgetful.wrong != "" {
+		t.Error(forgetful.wrong)
+	}
 }
 
 // forgetfulStarter runs attempts that are over at once and keeps no log.

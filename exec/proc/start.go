@@ -78,10 +78,13 @@ func (e *StartError) Transient() bool {
 // newStartError adds what can be found out about a program that did not start.
 func newStartError(argv0, program string, err error) *StartError {
 	e := &StartError{Argv0: argv0, Err: err}
-	if errors.Is(err, syscall.ENOENT) {
-		if _, statErr := os.Stat(program); statErr == nil {
-			e.Interpreter = interpreter(program)
-		}
+	info, statErr := os.Stat(program)
+	switch {
+	case statErr != nil:
+	case errors.Is(err, syscall.ENOENT):
+		e.Interpreter = interpreter(program)
+	case errors.Is(err, syscall.EACCES) && info.IsDir(): // which is all that the system says of one
+		e.Err = syscall.EISDIR
 	}
 	return e
 }

@@ -68,7 +68,7 @@ func TestStartErrors(t *testing.T) { // scenarios 72 and 73
 		{[]string{"no-such-command"}, 127, syscall.ENOENT, ""},
 		{[]string{"/no/such/command"}, 127, syscall.ENOENT, ""},
 		{[]string{"/dev/null/x"}, 127, syscall.ENOTDIR, ""},
-		{[]string{dir}, 126, syscall.EACCES, ""},
+		{[]string{dir}, 126, syscall.EISDIR, ""},
 		{[]string{"plain"}, 126, syscall.EACCES, ""},
 		{[]string{dir + "/plain"}, 126, syscall.EACCES, ""},
 		{[]string{gone}, 127, syscall.ENOENT, "/no/such/interpreter"},
