@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +113,9 @@ func sshServer(closed int, open bool) func(*testing.T) *peer {
 		if _, err := os.Stat("/run/sshd"); err != nil && os.Getuid() == 0 {
 			t.Skip("sshd was never started on this machine: ", err)
 		}
+		if shell := loginShell(); open && (strings.HasSuffix(shell, "/nologin") || strings.HasSuffix(shell, "/false")) {
+			t.Skip("sshd lets nobody in whose shell is ", shell)
+		}
 		dir := t.TempDir()
 		for _, name := range []string{"host", "key"} {
 			if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, name)).CombinedOutput(); err != nil {
@@ -134,6 +138,20 @@ func sshServer(closed int, open bool) func(*testing.T) *peer {
 		p.files = dir
 		return p
 	}
+}
+
+// loginShell is our user's, empty where the system keeps it elsewhere.
+func loginShell() string {
+	users, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(users)) {
+		if entry := strings.Split(strings.TrimSpace(line), ":"); len(entry) == 7 && entry[2] == strconv.Itoa(os.Getuid()) {
+			return entry[6]
+		}
+	}
+	return ""
 }
 
 // inetd runs a server on a connection, as the super-server would, until it ends.
