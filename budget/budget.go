@@ -40,8 +40,8 @@ type Decision struct {
 // Settlement says how an invocation ended, as far as budgets care.
 type Settlement int
 
-// The settlements. Ignored (cancelled, abandoned, hard failure, nothing ran) is
-// the zero value. A failure that a nested retryx told of is one like any other.
+// The settlements. Ignored (cancelled, abandoned, hard failure, nothing ran, or a
+// nested retryx has told the same breaker already) is the zero value.
 const (
 	Ignored   Settlement = iota // no bonus, the breaker does not count it
 	Succeeded                   // deposits the bonus once, a success for the breaker
